@@ -1,0 +1,82 @@
+//! The ids of the machine, a newtype each, and the seeded source that mints them.
+
+use std::fmt;
+
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
+
+macro_rules! text_id {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Takes the text as it is.
+            pub fn new(text: impl Into<String>) -> Self {
+                Self(text.into())
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    };
+}
+
+text_id! {
+    /// Names one tool call: the provider's id, or a minted one (contract 1.7).
+    CallId
+}
+text_id! {
+    /// Names one request to the host (contract 1.5).
+    RequestId
+}
+
+/// Names one effect of a run. Unique within the run, never reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct EffectId(pub u64);
+
+/// Mints ids of 128 random bits from a seed that the driver supplies, so that the machine itself
+/// holds no randomness and a reloaded run goes on with fresh ids.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct IdSource {
+    seed: [u8; 32],
+    minted: u64,
+}
+
+impl IdSource {
+    /// A source over 256 bits of entropy. Two runs must not share a seed.
+    pub fn new(seed: [u8; 32]) -> Self {
+        Self { seed, minted: 0 }
+    }
+
+    /// A fresh request id.
+    pub fn request(&mut self) -> RequestId {
+        RequestId(format!("req_{:032x}", self.bits()))
+    }
+
+    /// A fresh call id.
+    pub fn call(&mut self) -> CallId {
+        CallId(format!("call_{:032x}", self.bits()))
+    }
+
+    fn bits(&mut self) -> u128 {
+        let mut stream = ChaCha20Rng::from_seed(self.seed);
+        stream.set_word_pos(u128::from(self.minted) * WORDS_PER_ID);
+        self.minted += 1;
+        (u128::from(stream.next_u64()) << 64) | u128::from(stream.next_u64())
+    }
+}
+
+const WORDS_PER_ID: u128 = 4;

@@ -1,0 +1,139 @@
+//! Making canonical messages.
+
+use bytes::Bytes;
+use serde::Serialize;
+
+use crate::id::CallId;
+use crate::json::{Json, push_str};
+use crate::message::{Assistant, Body, Call, Message, Pending, ToolResult};
+use crate::reply::Provider;
+use crate::tool::{Outcome, ToolOutput};
+
+impl Message {
+    /// A prompt of plain text.
+    pub fn user(text: &str) -> Self {
+        Self::with_text("user", text, Body::User)
+    }
+
+    /// A prompt of content parts in the OpenAI shape (a JSON array).
+    pub fn user_parts(parts: &Json) -> Self {
+        let mut out = br#"{"role":"user","content":"#.to_vec();
+        out.extend_from_slice(parts.get().as_bytes());
+        out.push(b'}');
+        Self::from_parts(out.into(), Body::User)
+    }
+
+    /// Instructions.
+    pub fn system(text: &str) -> Self {
+        Self::with_text("system", text, Body::System)
+    }
+
+    fn with_text(role: &str, text: &str, body: Body) -> Self {
+        let mut out = format!(r#"{{"role":"{role}","content":"#).into_bytes();
+        push_str(&mut out, text);
+        out.push(b'}');
+        Self::from_parts(out.into(), body)
+    }
+
+    /// A model's reply. Without text the content is `null` beside calls and `""` otherwise.
+    pub fn assistant_reply(text: &str, calls: Vec<Call>, provider: Option<Provider>) -> Self {
+        let mut content = Vec::new();
+        if text.is_empty() && !calls.is_empty() {
+            content.extend_from_slice(b"null");
+        } else {
+            push_str(&mut content, text);
+        }
+        Self::assistant_with(&content, calls, provider)
+    }
+
+    pub(crate) fn assistant_with(content: &[u8], calls: Vec<Call>, provider: Option<Provider>) -> Self {
+        let mut out = br#"{"role":"assistant","content":"#.to_vec();
+        out.extend_from_slice(content);
+        push_calls(&mut out, &calls);
+        if let Some(provider) = &provider {
+            out.extend_from_slice(br#","toolrelay":{"provider":{"style":""#);
+            out.extend_from_slice(provider.style.as_str().as_bytes());
+            out.extend_from_slice(br#"","raw":"#);
+            push_str(&mut out, &provider.raw);
+            out.extend_from_slice(b"}}");
+        }
+        out.push(b'}');
+        Self::from_parts(out.into(), Body::Assistant(Assistant { calls, provider }))
+    }
+
+    /// The result of a call.
+    pub fn tool_result(call: &CallId, output: &ToolOutput) -> Self {
+        let mut out = tool_head(call, &output.text);
+        if !output.outcome.is_ok() || output.parts.is_some() {
+            out.extend_from_slice(br#","toolrelay":"#);
+            let extras = ResultExtras { outcome: output.outcome, parts: output.parts.as_ref() };
+            push_json(&mut out, &extras);
+        }
+        out.push(b'}');
+        let result = ToolResult { call: call.clone(), outcome: output.outcome, pending: None };
+        Self::from_parts(out.into(), Body::Tool(result))
+    }
+
+    /// The placeholder of a parked call (contract 5.4).
+    pub fn placeholder(call: &CallId, pending: Pending) -> Self {
+        let mut out = tool_head(call, &format!("[pending: waiting for an answer to request {}]", pending.id));
+        out.extend_from_slice(br#","toolrelay":{"pending":"#);
+        push_json(&mut out, &pending);
+        out.extend_from_slice(b"}}");
+        let result = ToolResult { call: call.clone(), outcome: Outcome::Ok, pending: Some(pending) };
+        Self::from_parts(out.into(), Body::Tool(result))
+    }
+}
+
+/// Appends `,"tool_calls":[…]` in the OpenAI shape; nothing when there are none.
+fn push_calls(out: &mut Vec<u8>, calls: &[Call]) {
+    for (at, call) in calls.iter().enumerate() {
+        out.extend_from_slice(if at == 0 { br#","tool_calls":[{"id":"# } else { br#",{"id":"# });
+        push_str(out, call.id.as_str());
+        out.extend_from_slice(br#","type":"function","function":{"name":"#);
+        push_str(out, &call.name);
+        out.extend_from_slice(br#","arguments":"#);
+        push_str(out, &call.arguments);
+        out.extend_from_slice(b"}}");
+    }
+    if !calls.is_empty() {
+        out.push(b']');
+    }
+}
+
+fn tool_head(call: &CallId, text: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len() + 96);
+    out.extend_from_slice(br#"{"role":"tool","tool_call_id":"#);
+    push_str(&mut out, call.as_str());
+    out.extend_from_slice(br#","content":"#);
+    push_str(&mut out, text);
+    out
+}
+
+/// Writing to memory cannot fail and these values always have a JSON form.
+fn push_json(out: &mut Vec<u8>, value: &impl Serialize) {
+    let start = out.len();
+    if serde_json::to_writer(&mut *out, value).is_err() {
+        out.truncate(start);
+        out.extend_from_slice(b"null");
+    }
+}
+
+#[derive(Serialize)]
+struct ResultExtras<'a> {
+    #[serde(skip_serializing_if = "is_ok")]
+    outcome: Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    parts: Option<&'a Json>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_ok(outcome: &Outcome) -> bool {
+    outcome.is_ok()
+}
+
+impl From<&Message> for Bytes {
+    fn from(message: &Message) -> Self {
+        message.json().clone()
+    }
+}

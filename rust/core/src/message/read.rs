@@ -1,0 +1,224 @@
+//! Reading messages that somebody else wrote, or an earlier process. Canonical ones keep their
+//! bytes; others are brought into the canonical shape.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::id::CallId;
+use crate::message::{Assistant, Body, Call, Content, Message, MessageError, Pending, ToolResult};
+use crate::reply::Provider;
+use crate::tool::{Outcome, ToolOutput};
+use crate::wire::{Style, import};
+
+/// The namespaced extras of a message.
+#[derive(Default, Deserialize)]
+pub(crate) struct Extras<'a> {
+    #[serde(default)]
+    provider: Option<Provider>,
+    #[serde(default)]
+    outcome: Outcome,
+    #[serde(borrow, default)]
+    pub(crate) parts: Option<&'a RawValue>,
+    #[serde(default)]
+    pending: Option<Pending>,
+}
+
+/// Reads one message and appends what it holds: one canonical message, or several where another
+/// shape packs several into one. `json` is one JSON value without lone surrogates.
+pub(crate) fn read(json: &Bytes, out: &mut Vec<Message>) -> Result<(), MessageError> {
+    let fields: Fields<'_> = serde_json::from_slice(json).map_err(unreadable)?;
+    let Some(role) = fields.get("role") else {
+        return Err(MessageError::Shape { reason: "it has no role".to_owned() });
+    };
+    let role: Cow<'_, str> = field(role, "role")?;
+    let content = fields.get("content");
+    if let Some(content) = content.filter(|content| import::is_blocks(content)) {
+        out.extend(import::from_blocks(&role, content)?);
+        return Ok(());
+    }
+    let body = match role.as_ref() {
+        "system" | "developer" => Body::System,
+        "user" => Body::User,
+        "assistant" => {
+            out.push(assistant(json, &fields)?);
+            return Ok(());
+        }
+        "tool" => {
+            out.push(tool(json, &fields)?);
+            return Ok(());
+        }
+        _ => return Err(MessageError::Role { role: role.into_owned() }),
+    };
+    if content.is_none_or(|content| !matches!(content.get().as_bytes().first(), Some(b'"' | b'['))) {
+        return Err(MessageError::Shape {
+            reason: format!("the content of a {role} message must be text or a list of parts"),
+        });
+    }
+    out.push(Message::from_parts(json.clone(), body));
+    Ok(())
+}
+
+fn assistant(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError> {
+    let mut canonical = true;
+    let mut extra = false;
+    let mut calls = Vec::new();
+    let mut provider = None;
+    for (key, value) in &fields.0 {
+        match key.as_ref() {
+            "role" | "content" => {}
+            "toolrelay" => provider = field::<Extras<'_>>(value, "toolrelay")?.provider,
+            "tool_calls" => {
+                let entries: Option<Vec<Fields<'_>>> = field(value, "tool_calls")?;
+                canonical &= entries.as_ref().is_some_and(|entries| !entries.is_empty());
+                for entry in entries.iter().flatten() {
+                    let (call, shape) = read_call(entry)?;
+                    canonical &= shape != CallShape::Foreign;
+                    extra |= shape == CallShape::Extra;
+                    calls.push(call);
+                }
+            }
+            _ => {
+                canonical = false;
+                extra |= !matches!(value.get(), "null" | "[]");
+            }
+        }
+    }
+    if canonical && !extra && fields.get("content").is_some() {
+        let body = Body::Assistant(Assistant { calls, provider });
+        return Ok(Message::from_parts(json.clone(), body));
+    }
+    if extra && provider.is_none() {
+        let raw = String::from_utf8_lossy(json).into_owned();
+        provider = Some(Provider { style: Style::OpenAi, raw });
+    }
+    let content = match fields.get("content").map(RawValue::get) {
+        None | Some("null") if calls.is_empty() => "\"\"",
+        None => "null",
+        Some(text) => text,
+    };
+    Ok(Message::assistant_with(content.as_bytes(), calls, provider))
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum CallShape {
+    Canonical,
+    Extra,
+    Foreign,
+}
+
+/// One entry of `tool_calls`. An absent id is left empty for the repair to mint; arguments given
+/// as an object become its text (fault C5).
+fn read_call(entry: &Fields<'_>) -> Result<(Call, CallShape), MessageError> {
+    let mut shape = CallShape::Canonical;
+    let mut extra = entry.0.iter().any(|(key, _)| !matches!(key.as_ref(), "id" | "type" | "function" | "index"));
+    let id: Option<String> = entry.get("id").map(|id| field(id, "id")).transpose()?.flatten();
+    if id.is_none() || entry.get("index").is_some() || entry.get("type").is_none() {
+        shape = CallShape::Foreign;
+    }
+    let function: Fields<'_> = match entry.get("function") {
+        Some(function) => field(function, "function")?,
+        None => return Err(MessageError::Shape { reason: "a tool call has no function".to_owned() }),
+    };
+    extra |= function.0.iter().any(|(key, _)| !matches!(key.as_ref(), "name" | "arguments"));
+    let name: String = match function.get("name") {
+        Some(name) => field(name, "name")?,
+        None => return Err(MessageError::Shape { reason: "a tool call has no name".to_owned() }),
+    };
+    let arguments = match function.get("arguments").map(RawValue::get) {
+        Some(text) if text.starts_with('"') => serde_json::from_str(text).map_err(unreadable)?,
+        other => {
+            shape = CallShape::Foreign;
+            other.filter(|text| *text != "null").unwrap_or_default().to_owned()
+        }
+    };
+    if extra && shape == CallShape::Canonical {
+        shape = CallShape::Extra;
+    }
+    Ok((Call { id: CallId::new(id.unwrap_or_default()), name, arguments }, shape))
+}
+
+fn tool(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError> {
+    let id: Option<String> = fields.get("tool_call_id").map(|id| field(id, "tool_call_id")).transpose()?.flatten();
+    let extras: Extras<'_> =
+        fields.get("toolrelay").map(|value| field(value, "toolrelay")).transpose()?.unwrap_or_default();
+    let call = CallId::new(id.clone().unwrap_or_default());
+    let content = fields.get("content");
+    let known =
+        fields.0.iter().all(|(key, _)| matches!(key.as_ref(), "role" | "content" | "tool_call_id" | "toolrelay"));
+    let readable = content.is_some_and(|content| matches!(content.get().as_bytes().first(), Some(b'"' | b'[')));
+    if id.is_some() && known && readable {
+        let result = ToolResult { call, outcome: extras.outcome, pending: extras.pending };
+        return Ok(Message::from_parts(json.clone(), Body::Tool(result)));
+    }
+    let text = match content {
+        Some(content) if !readable => content.get().to_owned(),
+        Some(content) => Content::read(content).text(),
+        None => String::new(),
+    };
+    Ok(match extras.pending {
+        Some(pending) => Message::placeholder(&call, pending),
+        None => Message::tool_result(
+            &call,
+            &ToolOutput { text, parts: extras.parts.map(Into::into), outcome: extras.outcome },
+        ),
+    })
+}
+
+fn field<'a, T: Deserialize<'a>>(value: &'a RawValue, name: &str) -> Result<T, MessageError> {
+    serde_json::from_str(value.get())
+        .map_err(|error| MessageError::Shape { reason: format!("{name} is malformed ({:?} error)", error.classify()) })
+}
+
+/// Names the place but never the content.
+pub(crate) fn unreadable(error: serde_json::Error) -> MessageError {
+    MessageError::Shape {
+        reason: format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column()),
+    }
+}
+
+/// The fields of an object in order, as they stand. The last of two equal keys counts.
+pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.iter().rev().find(|(name, _)| name == key).map(|(_, value)| *value)
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Fields<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::with_capacity(4);
+                while let Some(Key(key)) = map.next_key()? {
+                    fields.push((key, map.next_value()?));
+                }
+                Ok(Fields(fields))
+            }
+        }
+        reader.deserialize_map(Read)
+    }
+}
+
+/// A key, borrowed where it has no escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Borrowed<'a>(#[serde(borrow)] Cow<'a, str>);
+        Borrowed::deserialize(reader).map(|key| Self(key.0))
+    }
+}

@@ -1,0 +1,101 @@
+//! What a parked call waits for (contract 1.1, 1.2).
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::id::{CallId, RequestId};
+use crate::json::Json;
+
+/// The kind of a relay request (contract 1.2).
+pub const RELAY_KIND: &str = "tool_call";
+
+/// What a parked call waits for. Its JSON has exactly these keys; an absent optional is left out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Request {
+    /// Unguessable, never reused.
+    pub id: RequestId,
+    /// `tool_call` for relay calls; otherwise what the tool that parked itself chose.
+    pub kind: String,
+    /// A line for a person.
+    pub prompt: String,
+    /// Where a person can settle it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// For a relay request an object with `calls`; otherwise the tool's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Json>,
+    /// RFC 3339.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+}
+
+/// One relay call as the host sees it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RelayCall {
+    /// The call's id in the transcript.
+    pub id: CallId,
+    /// The tool's name.
+    pub name: String,
+    /// The prepared arguments, an object.
+    pub input: Json,
+    /// The model's own argument text, byte for byte.
+    pub arguments: String,
+}
+
+impl Request {
+    /// A relay request for some calls of one turn.
+    pub fn relay(id: RequestId, calls: &[RelayCall]) -> Self {
+        let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+        Self {
+            id,
+            kind: RELAY_KIND.to_owned(),
+            prompt: format!("waiting for the host to run {}", names.join(", ")),
+            url: None,
+            data: Json::of(&RelayData { calls }).ok(),
+            expires_at: None,
+        }
+    }
+
+    /// Whether this request carries relay calls.
+    pub fn is_relay(&self) -> bool {
+        self.kind == RELAY_KIND
+    }
+
+    /// The relay calls, or none for another kind. Data that cannot be read holds no calls.
+    pub fn relay_calls(&self) -> Vec<RelayCall> {
+        let data = self.data.as_ref().filter(|_| self.is_relay());
+        data.and_then(|data| serde_json::from_str::<ReadRelayData>(data.get()).ok())
+            .map(|data| data.calls)
+            .unwrap_or_default()
+    }
+
+    /// The unix milliseconds after which this request is expired, if it has such a time.
+    pub fn expires_at_ms(&self) -> Option<i64> {
+        let time: jiff::Timestamp = self.expires_at.as_deref()?.parse().ok()?;
+        Some(time.as_millisecond())
+    }
+
+    /// The keys of `data`, for messages.
+    pub fn data_keys(&self) -> Vec<String> {
+        keys_of(self.data.as_ref())
+    }
+}
+
+/// The keys of an object, in order; none for anything else.
+pub(crate) fn keys_of(data: Option<&Json>) -> Vec<String> {
+    type Keys<'a> = std::collections::BTreeMap<String, &'a RawValue>;
+    data.and_then(|data| serde_json::from_str::<Keys<'_>>(data.get()).ok())
+        .map(|map| map.into_keys().collect())
+        .unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct RelayData<'a> {
+    calls: &'a [RelayCall],
+}
+
+#[derive(Deserialize)]
+struct ReadRelayData {
+    calls: Vec<RelayCall>,
+}
