@@ -1,1 +1,3 @@
 //! The runtime of toolrelay.
+
+pub mod store;

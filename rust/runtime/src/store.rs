@@ -1,0 +1,47 @@
+//! What a conversation is made of at rest, and the [`Store`] that keeps it.
+//!
+//! The store owns durability and one compare-and-set. It decides nothing: who may answer, what a late answer is told,
+//! when a lease is stale — all that is worked out above it, from what [`Store::load`] and [`Store::request`] gave.
+
+mod conversation;
+mod error;
+
+use std::fmt::Debug;
+
+use async_trait::async_trait;
+
+pub use conversation::{Conversation, ConversationId, InvalidConversationId, Lease, Slot, State, StoredRequest, Write};
+pub use error::StoreError;
+
+/// Where conversations are kept.
+///
+/// Three operations carry everything. A caller loads, decides, and commits against the version that it loaded; of all
+/// callers that commit against one version exactly one wins, and the others get [`StoreError::Conflict`] with nothing
+/// of theirs applied.
+///
+/// An implementation keeps these promises (the conformance suite checks them):
+///
+/// - **All or nothing.** A write that fails with [`Conflict`](StoreError::Conflict) or
+///   [`SeqTaken`](StoreError::SeqTaken) changed nothing. The version is checked first.
+/// - **Durable before it is told.** When `commit` returns `Ok`, the write survives the end of the process, however it
+///   ends (for a store that is durable at all).
+/// - **Byte for byte.** Messages, request bodies, answers and outcomes come back as they went in. They are JSON by
+///   convention of the caller; a store does not look inside.
+/// - **A snapshot.** What one `load` returns was true at one instant.
+/// - **Cancel-safe.** A dropped `commit` is applied in full or not at all.
+///
+/// After any other error of `commit` ([`Unavailable`](StoreError::Unavailable), say) the outcome is not known: load
+/// again and look at the version.
+#[async_trait]
+pub trait Store: Send + Sync + Debug {
+    /// The conversation as it stands; `None` when there is none of that id.
+    async fn load(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
+
+    /// One request of a conversation, settled or not, by which late and repeated answers are told apart.
+    async fn request(&self, id: &ConversationId, request: &str) -> Result<Option<StoredRequest>, StoreError>;
+
+    /// Applies a write if the conversation is still at the version that the write expects.
+    ///
+    /// Returns the new version, which is the expected one plus one.
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError>;
+}
