@@ -1,6 +1,7 @@
 //! The provider styles: pure functions from messages to bytes and back. A style's own file knows
 //! its shape; this module knows which styles there are and how a body is put together.
 
+pub mod failure;
 pub mod import;
 
 use serde::{Deserialize, Serialize};
