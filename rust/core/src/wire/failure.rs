@@ -81,7 +81,7 @@ impl ProviderFailure {
         let mut failure = Self { kind: kind::classify(Some(status), &reported), ..Self::reported(reported, hints) };
         failure.status = Some(status);
         if failure.message.is_empty() {
-            failure.message = kind::message_for(status).to_owned();
+            kind::message_for(status).clone_into(&mut failure.message);
         }
         failure
     }
@@ -120,10 +120,9 @@ impl ProviderFailure {
         for secret in secrets {
             let secret = secret.as_ref().trim();
             redact::clean(&mut self.message, secret);
-            for text in [&mut self.error_type, &mut self.code, &mut self.request_id] {
-                if let Some(text) = text {
-                    redact::clean(text, secret);
-                }
+            let fields = [&mut self.error_type, &mut self.code, &mut self.request_id];
+            for text in fields.into_iter().flatten() {
+                redact::clean(text, secret);
             }
         }
         self

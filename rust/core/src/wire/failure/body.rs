@@ -76,7 +76,9 @@ impl Reported {
         reasons.extend(error_type.iter().cloned());
         reasons.extend(text(error.get("status")));
         reasons.extend(text(nested));
-        reasons.iter_mut().for_each(|reason| reason.make_ascii_lowercase());
+        for reason in &mut reasons {
+            reason.make_ascii_lowercase();
+        }
 
         let message = ["message", "detail", "title"]
             .iter()
@@ -110,19 +112,14 @@ fn text(value: Option<&Value>) -> Option<String> {
 }
 
 fn scalar(value: Option<&Value>) -> Option<String> {
-    match value? {
-        Value::Number(number) => Some(number.to_string()),
-        other => text(Some(other)),
-    }
+    value.and_then(Value::as_number).map(ToString::to_string).or_else(|| text(value))
 }
 
 /// A message that is no string (validation errors are lists) is given as its JSON.
 fn said(value: Option<&Value>) -> Option<String> {
-    match value? {
-        Value::Null => None,
-        Value::String(message) => Some(message.clone()).filter(|message| !message.is_empty()),
-        other => Some(other.to_string()),
-    }
+    let value = value.filter(|value| !value.is_null())?;
+    let message = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    (!message.is_empty()).then_some(message)
 }
 
 /// A protobuf duration in JSON: seconds with an `s` behind.
