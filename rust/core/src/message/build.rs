@@ -1,10 +1,11 @@
 //! Making canonical messages.
 
-use bytes::Bytes;
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::id::CallId;
 use crate::json::{Json, push_str};
+use crate::message::read::Fields;
 use crate::message::{Assistant, Body, Call, Message, Pending, ToolResult};
 use crate::reply::Provider;
 use crate::tool::{Outcome, ToolOutput};
@@ -59,6 +60,22 @@ impl Message {
         }
         out.push(b'}');
         Self::from_parts(out.into(), Body::Assistant(Assistant { calls, provider }))
+    }
+
+    /// The same reply with other call ids; content and provider form stay.
+    pub(crate) fn with_calls(&self, calls: Vec<Call>) -> Self {
+        let provider = self.assistant().and_then(|assistant| assistant.provider.clone());
+        let content = Fields::of(self.json()).and_then(|fields| fields.get("content")).map_or("null", RawValue::get);
+        Self::assistant_with(content.as_bytes(), calls, provider)
+    }
+
+    /// The same result for a call that got another id.
+    pub(crate) fn with_call_id(&self, call: &CallId) -> Self {
+        let Some(result) = self.result() else { return self.clone() };
+        if let Some(pending) = &result.pending {
+            return Self::placeholder(call, pending.clone());
+        }
+        Self::tool_result(call, &ToolOutput { text: self.text(), parts: self.parts(), outcome: result.outcome })
     }
 
     /// The result of a call.
@@ -130,10 +147,4 @@ struct ResultExtras<'a> {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
 fn is_ok(outcome: &Outcome) -> bool {
     outcome.is_ok()
-}
-
-impl From<&Message> for Bytes {
-    fn from(message: &Message) -> Self {
-        message.json().clone()
-    }
 }

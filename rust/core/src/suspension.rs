@@ -1,0 +1,130 @@
+//! A halted turn, read back from a transcript (contract 5.4). A resume is a parser: what it reads
+//! here is the same state that the run had when it halted.
+
+use crate::id::{CallId, RequestId};
+use crate::message::{Call, Message};
+use crate::request::{RelayCall, Request};
+use crate::transcript::Transcript;
+
+/// The last turn of a transcript, some of whose calls wait.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suspension {
+    /// Everything up to and with the assistant message.
+    pub prefix: Transcript,
+    /// One per call, in call order.
+    pub slots: Vec<Parked>,
+    /// The requests of the turn in call order.
+    pub requests: Vec<Request>,
+    /// Model turns used since the prompt.
+    pub turns: u32,
+}
+
+/// One call of a halted turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parked {
+    /// It has its result.
+    Settled(Message),
+    /// It waits for an answer to this request.
+    Waiting(RequestId),
+    /// It has no result and no mark: another program wrote this history (contract 6.11).
+    Unanswered,
+}
+
+/// Why a transcript holds no suspension.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotSuspended {
+    /// There is no message.
+    Empty,
+    /// The last turn is settled.
+    Settled,
+    /// Calls are parked, but the conversation went on behind them.
+    Stale,
+}
+
+impl Suspension {
+    /// Reads the halted turn off the end of a mended transcript.
+    pub fn from_transcript(mut transcript: Transcript) -> Result<Self, NotSuspended> {
+        if transcript.is_empty() {
+            return Err(NotSuspended::Empty);
+        }
+        let messages = transcript.messages();
+        let Some(last) = messages.iter().rposition(|message| message.assistant().is_some()) else {
+            return Err(NotSuspended::Settled);
+        };
+        let calls = messages[last].calls().to_vec();
+        let results = messages[last + 1..].iter().filter(|message| message.result().is_some()).count();
+        let waiting = results < calls.len() || messages[last + 1..].iter().any(Message::is_placeholder);
+        if !waiting {
+            return Err(NotSuspended::Settled);
+        }
+        if last + 1 + results < messages.len() {
+            return Err(NotSuspended::Stale);
+        }
+        let results = transcript.split_off(last + 1);
+        Ok(Self::read(transcript, &calls, &results))
+    }
+
+    fn read(prefix: Transcript, calls: &[Call], results: &[Message]) -> Self {
+        let mut suspension = Self { prefix, slots: Vec::new(), requests: Vec::new(), turns: 0 };
+        for call in calls {
+            let message = results.iter().find(|message| message.result().is_some_and(|r| r.call == call.id));
+            let slot = match message.and_then(|message| Some((message, message.result()?))) {
+                None => Parked::Unanswered,
+                Some((message, result)) => match &result.pending {
+                    None => Parked::Settled(message.clone()),
+                    Some(pending) => {
+                        suspension.turns = suspension.turns.max(pending.turns);
+                        suspension.requests.extend(pending.request.clone());
+                        Parked::Waiting(pending.id.clone())
+                    }
+                },
+            };
+            suspension.slots.push(slot);
+        }
+        suspension
+    }
+
+    /// The calls of the turn.
+    pub fn calls(&self) -> &[Call] {
+        self.prefix.messages().last().map_or(&[], Message::calls)
+    }
+
+    /// The calls that wait for a request, with their places.
+    pub fn waiting_for(&self, request: &RequestId) -> Vec<(usize, &Call)> {
+        let slots = self.slots.iter().enumerate().zip(self.calls());
+        slots
+            .filter(|((_, slot), _)| matches!(slot, Parked::Waiting(id) if id == request))
+            .map(|((at, _), call)| (at, call))
+            .collect()
+    }
+
+    /// The calls without a mark, with their places.
+    pub fn unanswered(&self) -> Vec<(usize, &Call)> {
+        let slots = self.slots.iter().enumerate().zip(self.calls());
+        slots.filter(|((_, slot), _)| matches!(slot, Parked::Unanswered)).map(|((at, _), call)| (at, call)).collect()
+    }
+
+    /// The outstanding requests in call order, each relay request with its outstanding calls only.
+    pub fn outstanding(&self) -> Vec<Request> {
+        self.requests.iter().map(|request| self.rest_of(request)).collect()
+    }
+
+    fn rest_of(&self, request: &Request) -> Request {
+        let waiting: Vec<&CallId> = self.waiting_for(&request.id).iter().map(|(_, call)| &call.id).collect();
+        rest_of(request, &waiting)
+    }
+}
+
+/// A relay request without the calls that are settled; any other request as it is.
+pub(crate) fn rest_of(request: &Request, waiting: &[&CallId]) -> Request {
+    let calls = request.relay_calls();
+    let rest: Vec<RelayCall> = calls.iter().filter(|call| waiting.contains(&&call.id)).cloned().collect();
+    if !request.is_relay() || rest.len() == calls.len() {
+        return request.clone();
+    }
+    Request {
+        expires_at: request.expires_at.clone(),
+        url: request.url.clone(),
+        ..Request::relay(request.id.clone(), &rest)
+    }
+}
