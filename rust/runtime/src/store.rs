@@ -5,6 +5,10 @@
 
 mod conversation;
 mod error;
+mod memory;
+
+#[cfg(test)]
+mod conformance;
 
 use std::fmt::Debug;
 
@@ -12,6 +16,7 @@ use async_trait::async_trait;
 
 pub use conversation::{Conversation, ConversationId, InvalidConversationId, Lease, Slot, State, StoredRequest, Write};
 pub use error::StoreError;
+pub use memory::MemoryStore;
 
 /// Where conversations are kept.
 ///

@@ -122,6 +122,13 @@ pub struct StoredRequest {
     pub outcome: Option<Bytes>,
 }
 
+impl StoredRequest {
+    /// Where the request stands among others: the place of its first slot.
+    pub(super) fn place(&self) -> Option<u64> {
+        self.slots.first().map(|slot| slot.seq)
+    }
+}
+
 /// A conversation at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {

@@ -1,0 +1,109 @@
+//! The store of a process that keeps nothing: conversations in a map, gone with the last clone.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+
+use super::{Conversation, ConversationId, Lease, State, Store, StoreError, StoredRequest, Write};
+
+/// Conversations in memory, shared by all clones. The default store.
+#[derive(Clone, Default)]
+pub struct MemoryStore {
+    conversations: Arc<Mutex<BTreeMap<ConversationId, Kept>>>,
+}
+
+struct Kept {
+    version: u64,
+    epoch: u64,
+    state: State,
+    lease: Option<Lease>,
+    messages: BTreeMap<u64, Bytes>,
+    requests: BTreeMap<String, StoredRequest>,
+}
+
+impl MemoryStore {
+    /// An empty store.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Every change under this lock is a whole one, so a panic elsewhere leaves nothing to distrust.
+    fn conversations(&self) -> MutexGuard<'_, BTreeMap<ConversationId, Kept>> {
+        self.conversations.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn load(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+        Ok(self.conversations().get(id).map(Kept::snapshot))
+    }
+
+    async fn request(&self, id: &ConversationId, request: &str) -> Result<Option<StoredRequest>, StoreError> {
+        Ok(self.conversations().get(id).and_then(|kept| kept.requests.get(request)).cloned())
+    }
+
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
+        let mut conversations = self.conversations();
+        let kept = conversations.get_mut(id);
+        let found = kept.as_ref().map_or(0, |kept| kept.version);
+        if found != write.expect {
+            return Err(StoreError::Conflict { expected: write.expect, found });
+        }
+        let mut fresh = BTreeMap::new();
+        for (seq, body) in write.append {
+            let taken = kept.as_ref().is_some_and(|kept| kept.messages.contains_key(&seq));
+            if taken || fresh.insert(seq, body).is_some() {
+                return Err(StoreError::SeqTaken { seq });
+            }
+        }
+        let requests = write.requests.into_iter().map(|request| (request.id.clone(), request));
+        let version = found + 1;
+        if let Some(kept) = kept {
+            kept.version = version;
+            kept.epoch = write.epoch;
+            kept.state = write.state;
+            kept.lease = write.lease;
+            kept.messages.append(&mut fresh);
+            kept.requests.extend(requests);
+        } else {
+            let kept = Kept {
+                version,
+                epoch: write.epoch,
+                state: write.state,
+                lease: write.lease,
+                messages: fresh,
+                requests: requests.collect(),
+            };
+            conversations.insert(id.clone(), kept);
+        }
+        Ok(version)
+    }
+}
+
+impl Kept {
+    fn snapshot(&self) -> Conversation {
+        let mut requests: Vec<_> = self.requests.values().filter(|request| !request.settled).cloned().collect();
+        requests.sort_by_key(StoredRequest::place);
+        Conversation {
+            version: self.version,
+            epoch: self.epoch,
+            state: self.state,
+            lease: self.lease.clone(),
+            messages: self.messages.iter().map(|(seq, body)| (*seq, body.clone())).collect(),
+            requests,
+        }
+    }
+}
+
+impl fmt::Debug for MemoryStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryStore").field("conversations", &self.conversations().len()).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;
