@@ -6,6 +6,7 @@
 mod conversation;
 mod error;
 mod memory;
+mod sqlite;
 
 #[cfg(test)]
 mod conformance;
@@ -17,6 +18,7 @@ use async_trait::async_trait;
 pub use conversation::{Conversation, ConversationId, InvalidConversationId, Lease, Slot, State, StoredRequest, Write};
 pub use error::StoreError;
 pub use memory::MemoryStore;
+pub use sqlite::{ForkHold, SqliteStore, hold_for_fork};
 
 /// Where conversations are kept.
 ///

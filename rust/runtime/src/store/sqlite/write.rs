@@ -1,0 +1,146 @@
+//! Writing: a group of commits in one transaction, each with a savepoint of its own.
+
+use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
+
+use super::super::{State, StoreError, StoredRequest, Write};
+use super::fault::Fault;
+use super::read::SEQ_BITS;
+use super::{frame, schema};
+
+/// One commit as it was asked for.
+pub(super) struct Commit {
+    pub(super) id: String,
+    pub(super) write: Write,
+}
+
+/// What became of one commit: its new version, or the refusal.
+pub(super) type Outcome = Result<u64, StoreError>;
+
+/// Applies the commits in order and makes them durable together. A refused one leaves no trace and the others stand;
+/// a fault undoes them all.
+pub(super) fn commit_all<'a>(
+    connection: &mut Connection,
+    commits: impl IntoIterator<Item = &'a Commit>,
+) -> Result<Vec<Outcome>, Fault> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    schema::still_ours(&transaction)?;
+    let mut outcomes = Vec::new();
+    for commit in commits {
+        transaction.prepare_cached("SAVEPOINT one")?.execute([])?;
+        let outcome = apply(&transaction, commit)?;
+        if outcome.is_err() {
+            transaction.prepare_cached("ROLLBACK TO one")?.execute([])?;
+        }
+        transaction.prepare_cached("RELEASE one")?.execute([])?;
+        outcomes.push(outcome);
+    }
+    transaction.commit()?;
+    Ok(outcomes)
+}
+
+fn apply(connection: &Connection, Commit { id, write }: &Commit) -> Result<Outcome, Fault> {
+    let found = connection
+        .prepare_cached("SELECT number, version FROM conversation WHERE id = ?1")?
+        .query_row([id], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?)))
+        .optional()?;
+    let version = found.map_or(0, |(_, version)| version);
+    if version != write.expect {
+        return Ok(Err(StoreError::Conflict { expected: write.expect, found: version }));
+    }
+    let number = match found {
+        Some((number, _)) => number,
+        None => create(connection, id)?,
+    };
+    update(connection, number, version + 1, write)?;
+    for (seq, body) in &write.append {
+        let place = place(number, *seq)?;
+        let inserted = connection
+            .prepare_cached("INSERT INTO message (place, body) VALUES (?1, ?2)")?
+            .execute((place, body.as_ref()))
+            .map_err(Fault::from);
+        match inserted {
+            Err(fault) if fault.is_constraint() => return Ok(Err(StoreError::SeqTaken { seq: *seq })),
+            other => other?,
+        };
+    }
+    for request in &write.requests {
+        replace(connection, number, request)?;
+    }
+    Ok(Ok(version + 1))
+}
+
+/// A row for a conversation that is new, and its number.
+fn create(connection: &Connection, id: &str) -> Result<i64, Fault> {
+    connection
+        .prepare_cached("INSERT INTO conversation (id, version, epoch, state) VALUES (?1, 0, 0, 0)")?
+        .execute([id])?;
+    Ok(connection.last_insert_rowid())
+}
+
+fn update(connection: &Connection, number: i64, version: u64, write: &Write) -> Result<(), Fault> {
+    let lease = write.lease.as_ref();
+    connection
+        .prepare_cached(
+            "UPDATE conversation SET version = :version, epoch = :epoch, state = :state, lease_owner = :owner,
+             lease_epoch = :lease_epoch, lease_until_ms = :until WHERE number = :number",
+        )?
+        .execute(named_params! {
+            ":number": number,
+            ":version": integer("a version", version)?,
+            ":epoch": integer("an epoch", write.epoch)?,
+            ":state": number_of(write.state),
+            ":owner": lease.map(|lease| &lease.owner),
+            ":lease_epoch": lease.map(|lease| integer("an epoch", lease.epoch)).transpose()?,
+            ":until": lease.map(|lease| lease.until_ms),
+        })?;
+    Ok(())
+}
+
+/// A request moves when it is settled, so the old row goes first, wherever it stands.
+fn replace(connection: &Connection, number: i64, request: &StoredRequest) -> Result<(), Fault> {
+    const LONG: Fault = Fault::TooLarge { what: "an answer", limit: u32::MAX as u64 };
+    connection
+        .prepare_cached("DELETE FROM request WHERE conversation = ?1 AND settled IN (0, 1) AND id = ?2")?
+        .execute((number, &request.id))?;
+    connection
+        .prepare_cached(
+            "INSERT INTO request (conversation, settled, id, expires_at_ms, slots, body, answers, outcome)
+             VALUES (:conversation, :settled, :id, :expires, :slots, :body, :answers, :outcome)",
+        )?
+        .execute(named_params! {
+            ":conversation": number,
+            ":settled": request.settled,
+            ":id": request.id,
+            ":expires": request.expires_at_ms,
+            ":slots": frame::join_slots(&request.slots).ok_or(LONG)?,
+            ":body": request.body.as_ref(),
+            ":answers": frame::join(request.answers.iter().map(AsRef::as_ref)).ok_or(LONG)?,
+            ":outcome": request.outcome.as_deref(),
+        })?;
+    Ok(())
+}
+
+/// The row id of a message.
+fn place(number: i64, seq: u64) -> Result<i64, Fault> {
+    const MOST: u64 = u32::MAX as u64;
+    if number > i64::from(i32::MAX) {
+        return Err(Fault::TooLarge { what: "the number of conversations", limit: 1 << 31 });
+    }
+    match u32::try_from(seq) {
+        Ok(seq) => Ok(number << SEQ_BITS | i64::from(seq)),
+        Err(_) => Err(Fault::TooLarge { what: "the seq of a message", limit: MOST }),
+    }
+}
+
+/// SQLite's integers are signed.
+fn integer(what: &'static str, value: u64) -> Result<i64, Fault> {
+    i64::try_from(value).map_err(|_| Fault::TooLarge { what, limit: i64::MAX.cast_unsigned() })
+}
+
+fn number_of(state: State) -> i64 {
+    match state {
+        State::Idle => 0,
+        State::Running => 1,
+        State::Pending => 2,
+    }
+}
