@@ -76,6 +76,8 @@ pub fn push_str(out: &mut Vec<u8>, text: &str) {
             b'\n' => b"\\n",
             b'\r' => b"\\r",
             b'\t' => b"\\t",
+            0x08 => b"\\b",
+            0x0c => b"\\f",
             0x00..=0x1f => {
                 out.extend_from_slice(&bytes[start..at]);
                 out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
@@ -90,6 +92,13 @@ pub fn push_str(out: &mut Vec<u8>, text: &str) {
     }
     out.extend_from_slice(&bytes[start..]);
     out.push(b'"');
+}
+
+/// `text` as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    let mut out = Vec::with_capacity(text.len() + 2);
+    push_str(&mut out, text);
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// `text` without NUL characters, which databases and providers refuse: each becomes U+FFFD.

@@ -16,10 +16,10 @@ use crate::json::Json;
 use crate::reply::Provider;
 use crate::request::Request;
 use crate::tool::Outcome;
-use crate::wire::Style;
+use crate::wire::{Encoded, Style};
 
 use read::Extras;
-pub(crate) use read::read;
+pub(crate) use read::{Fields, read};
 
 /// An immutable message. Clones share it.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub struct Message(Arc<Inner>);
 struct Inner {
     json: Bytes,
     body: Body,
-    wire: [OnceLock<Bytes>; Style::COUNT],
+    wire: [OnceLock<Encoded>; Style::COUNT],
 }
 
 /// What a message is.
@@ -184,7 +184,7 @@ impl Message {
     }
 
     /// The encoding for one provider style, made at first use and kept.
-    pub fn encoded(&self, style: Style, encode: impl FnOnce(&Self) -> Bytes) -> &Bytes {
+    pub(crate) fn encoded(&self, style: Style, encode: impl FnOnce(&Self) -> Encoded) -> &Encoded {
         self.0.wire[style.index()].get_or_init(|| encode(self))
     }
 }

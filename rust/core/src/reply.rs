@@ -41,6 +41,9 @@ pub struct Provider {
     pub style: Style,
     /// Chat Completions: the message object. Messages: the content array.
     pub raw: String,
+    /// Whether the provider paused its own tools here: such a message may be the last one sent.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub paused: bool,
 }
 
 /// Why a reply ended.

@@ -1,10 +1,31 @@
 //! The provider styles: pure functions from messages to bytes and back. A style's own file knows
-//! its shape; this module knows which styles there are and how a body is put together.
+//! its shape; this module knows which styles there are and what they have in common.
+//!
+//! A request is a [`Prefix`] (model, tools, parameters: made once and reused), then the messages,
+//! each encoded once per style, then a tail. Nothing of the history is copied, and the bytes of a
+//! request stay the start of the next one.
 
+mod anthropic;
+mod arguments;
+mod balance;
+mod content;
+mod counts;
 pub mod failure;
-pub mod import;
+mod head;
+pub(crate) mod import;
+pub mod names;
+mod openai;
+mod schema;
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+pub use self::head::{Head, Prefix};
+use crate::id::CallId;
+use crate::json;
+use crate::reply::Reply;
+use crate::wire::failure::{FailureKind, ProviderFailure};
 
 /// A provider style (contract 8.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -14,6 +35,54 @@ pub enum Style {
     OpenAi,
     /// Messages.
     Anthropic,
+}
+
+/// The body of a request: slices to be sent one after the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Body {
+    /// The slices in order.
+    pub chunks: Vec<Bytes>,
+    /// How many bytes they are.
+    pub len: usize,
+}
+
+/// Why no request can be made of these messages.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WireError {
+    /// A call has no result where it must stand (contract 8.5).
+    #[error("the call {call} of {name:?} has no result right after the message that made it")]
+    Unanswered {
+        /// The call.
+        call: CallId,
+        /// The tool's name.
+        name: String,
+    },
+    /// A result has no call.
+    #[error("the result of call {call} does not stand right after the message that made the call")]
+    Uncalled {
+        /// The call that the result names.
+        call: CallId,
+    },
+    /// The last message is the model's own.
+    #[error("the transcript ends with the model's own message: add a prompt or a tool result")]
+    EndsWithAssistant,
+    /// There is nothing to send.
+    #[error("the transcript holds no message that says anything: add a prompt")]
+    Empty,
+    /// A request parameter that the wire sets itself.
+    #[error("the request parameter {key:?} is set by toolrelay: leave it out")]
+    Reserved {
+        /// The parameter.
+        key: String,
+    },
+    /// A request parameter of another type than the provider's.
+    #[error("the request parameter {key:?} must be {expected}")]
+    Parameter {
+        /// The parameter.
+        key: String,
+        /// What it must be.
+        expected: &'static str,
+    },
 }
 
 impl Style {
@@ -28,7 +97,99 @@ impl Style {
         }
     }
 
+    /// Where requests go, for a base URL as the official SDK of the provider takes it: for Chat
+    /// Completions with the version (`https://api.openai.com/v1`), for Messages without it
+    /// (`https://api.anthropic.com`). A Messages base with `/v1`, a slash at the end, a whole
+    /// endpoint and a query string are understood too.
+    pub fn url(self, base_url: &str) -> String {
+        let (base, query) = base_url.split_once('?').map_or((base_url, None), |(base, query)| (base, Some(query)));
+        let base = base.trim_end_matches('/');
+        let (version, path) = match self {
+            Self::OpenAi => ("", "/chat/completions"),
+            Self::Anthropic => ("/v1", "/messages"),
+        };
+        let version = if base.ends_with(version) { "" } else { version };
+        let mut url = if base.ends_with(path) { base.to_owned() } else { format!("{base}{version}{path}") };
+        if let Some(query) = query {
+            url.push('?');
+            url.push_str(query);
+        }
+        url
+    }
+
+    /// The headers that carry the key, and those that the provider wants on every request. An
+    /// empty key is left out: local servers want none.
+    pub fn auth_headers(self, key: &str) -> Vec<(&'static str, String)> {
+        let mut headers = Vec::with_capacity(2);
+        match self {
+            Self::OpenAi if key.is_empty() => {}
+            Self::OpenAi => headers.push(("authorization", format!("Bearer {key}"))),
+            Self::Anthropic => {
+                headers.push(("anthropic-version", ANTHROPIC_VERSION.to_owned()));
+                if !key.is_empty() {
+                    headers.push(("x-api-key", key.to_owned()));
+                }
+            }
+        }
+        headers
+    }
+
+    /// Reads a whole reply. An error that came with a success status is a failure (fault G2), and
+    /// so is what this style cannot read.
+    pub fn decode(self, body: &[u8]) -> Result<Reply, ProviderFailure> {
+        let body = body.strip_prefix(UTF8_BOM).unwrap_or(body);
+        if let Some(failure) = ProviderFailure::in_body(body) {
+            return Err(failure);
+        }
+        let text = std::str::from_utf8(body).map_err(|_| malformed("the reply is not UTF-8"))?;
+        let text = json::mend_escapes(text);
+        match self {
+            Self::OpenAi => openai::decode(&text),
+            Self::Anthropic => anthropic::decode(&text),
+        }
+    }
+
     pub(crate) fn index(self) -> usize {
         self as usize
     }
 }
+
+impl Body {
+    /// Takes a slice at the end.
+    fn push(&mut self, chunk: Bytes) {
+        self.len += chunk.len();
+        self.chunks.push(chunk);
+    }
+
+    /// Takes text of this library at the end.
+    fn push_static(&mut self, chunk: &'static str) {
+        self.push(Bytes::from_static(chunk.as_bytes()));
+    }
+}
+
+/// One message as a style sends it, kept with the message.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Encoded {
+    /// Chat Completions: the message object. Messages: its content blocks, joined by commas; empty
+    /// when there is nothing to send.
+    pub(crate) body: Bytes,
+    /// Chat Completions: content parts that go out in a user message after all results of the turn.
+    pub(crate) after: Bytes,
+}
+
+fn malformed(message: impl Into<String>) -> ProviderFailure {
+    ProviderFailure::new(FailureKind::Malformed, message)
+}
+
+/// Names the place in an unreadable reply but never the content.
+fn unreadable(error: &serde_json::Error) -> ProviderFailure {
+    let (kind, line, column) = (error.classify(), error.line(), error.column());
+    malformed(format!("the reply cannot be read: {kind:?} error at line {line} column {column}"))
+}
+
+/// What stands for a result without any text, which providers refuse or misread (faults C13, 8.5).
+pub(crate) const NO_OUTPUT: &str = "(no output)";
+
+const UTF8_BOM: &[u8] = b"\xef\xbb\xbf";
+
+const ANTHROPIC_VERSION: &str = "2023-06-01";

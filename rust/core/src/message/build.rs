@@ -56,7 +56,7 @@ impl Message {
             out.extend_from_slice(provider.style.as_str().as_bytes());
             out.extend_from_slice(br#"","raw":"#);
             push_str(&mut out, &provider.raw);
-            out.extend_from_slice(b"}}");
+            out.extend_from_slice(if provider.paused { br#","paused":true}}"# } else { b"}}" });
         }
         out.push(b'}');
         Self::from_parts(out.into(), Body::Assistant(Assistant { calls, provider }))

@@ -37,7 +37,8 @@ pub(crate) fn read(json: &Bytes, out: &mut Vec<Message>) -> Result<(), MessageEr
     };
     let role: Cow<'_, str> = field(role, "role")?;
     let content = fields.get("content");
-    if let Some(content) = content.filter(|content| import::is_blocks(content)) {
+    let is_canonical = fields.get("tool_calls").is_some() || fields.get("toolrelay").is_some();
+    if let Some(content) = content.filter(|content| !is_canonical && import::is_blocks(content)) {
         out.extend(import::from_blocks(&role, content)?);
         return Ok(());
     }
@@ -76,10 +77,10 @@ fn assistant(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError>
                 let entries: Option<Vec<Fields<'_>>> = field(value, "tool_calls")?;
                 canonical &= entries.as_ref().is_some_and(|entries| !entries.is_empty());
                 for entry in entries.iter().flatten() {
-                    let (call, shape) = read_call(entry)?;
-                    canonical &= shape != CallShape::Foreign;
-                    extra |= shape == CallShape::Extra;
-                    calls.push(call);
+                    let read = read_call(entry)?;
+                    canonical &= read.is_canonical;
+                    extra |= read.has_extras;
+                    calls.push(read.call);
                 }
             }
             _ => {
@@ -94,9 +95,11 @@ fn assistant(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError>
     }
     if extra && provider.is_none() {
         let raw = String::from_utf8_lossy(json).into_owned();
-        provider = Some(Provider { style: Style::OpenAi, raw });
+        provider = Some(Provider { style: Style::OpenAi, raw, paused: false });
     }
+    let refusal = fields.get("refusal").map(RawValue::get).filter(|text| text.starts_with('"') && text.len() > 2);
     let content = match fields.get("content").map(RawValue::get) {
+        None | Some("null" | "\"\"") if refusal.is_some() => refusal.unwrap_or_default(),
         None | Some("null") if calls.is_empty() => "\"\"",
         None => "null",
         Some(text) => text,
@@ -104,42 +107,38 @@ fn assistant(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError>
     Ok(Message::assistant_with(content.as_bytes(), calls, provider))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum CallShape {
-    Canonical,
-    Extra,
-    Foreign,
+struct ReadCall {
+    call: Call,
+    /// Whether the entry has the canonical shape but for extras.
+    is_canonical: bool,
+    /// Whether it has keys that the canonical shape does not know.
+    has_extras: bool,
 }
 
 /// One entry of `tool_calls`. An absent id is left empty for the repair to mint; arguments given
 /// as an object become its text (fault C5).
-fn read_call(entry: &Fields<'_>) -> Result<(Call, CallShape), MessageError> {
-    let mut shape = CallShape::Canonical;
-    let mut extra = entry.0.iter().any(|(key, _)| !matches!(key.as_ref(), "id" | "type" | "function" | "index"));
+fn read_call(entry: &Fields<'_>) -> Result<ReadCall, MessageError> {
+    let has_others =
+        |fields: &Fields<'_>, known: &[&str]| fields.0.iter().any(|(key, _)| !known.contains(&key.as_ref()));
     let id: Option<String> = entry.get("id").map(|id| field(id, "id")).transpose()?.flatten();
-    if id.is_none() || entry.get("index").is_some() || entry.get("type").is_none() {
-        shape = CallShape::Foreign;
-    }
     let function: Fields<'_> = match entry.get("function") {
         Some(function) => field(function, "function")?,
         None => return Err(MessageError::Shape { reason: "a tool call has no function".to_owned() }),
     };
-    extra |= function.0.iter().any(|(key, _)| !matches!(key.as_ref(), "name" | "arguments"));
     let name: String = match function.get("name") {
         Some(name) => field(name, "name")?,
         None => return Err(MessageError::Shape { reason: "a tool call has no name".to_owned() }),
     };
-    let arguments = match function.get("arguments").map(RawValue::get) {
-        Some(text) if text.starts_with('"') => serde_json::from_str(text).map_err(unreadable)?,
-        other => {
-            shape = CallShape::Foreign;
-            other.filter(|text| *text != "null").unwrap_or_default().to_owned()
-        }
+    let (arguments, is_text) = match function.get("arguments").map(RawValue::get) {
+        Some(text) if text.starts_with('"') => (serde_json::from_str(text).map_err(unreadable)?, true),
+        other => (other.filter(|text| *text != "null").unwrap_or_default().to_owned(), false),
     };
-    if extra && shape == CallShape::Canonical {
-        shape = CallShape::Extra;
-    }
-    Ok((Call { id: CallId::new(id.unwrap_or_default()), name, arguments }, shape))
+    Ok(ReadCall {
+        is_canonical: id.is_some() && is_text && entry.get("index").is_none() && entry.get("type").is_some(),
+        has_extras: has_others(entry, &["id", "type", "function", "index"])
+            || has_others(&function, &["name", "arguments"]),
+        call: Call { id: CallId::new(id.unwrap_or_default()), name, arguments },
+    })
 }
 
 fn tool(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError> {

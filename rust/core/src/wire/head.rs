@@ -1,0 +1,134 @@
+//! What stands before the first message of a request. Made once per client and toolkit.
+
+use bytes::Bytes;
+use serde_json::value::RawValue;
+
+use crate::json::{Json, push_str};
+use crate::message::Message;
+use crate::tool::ToolSpec;
+use crate::wire::{Body, Style, WireError, anthropic, balance, openai};
+
+/// Everything about a request but its messages.
+#[derive(Clone, Copy, Debug)]
+pub struct Head<'a> {
+    /// The model's name.
+    pub model: &'a str,
+    /// The system prompt.
+    pub system: Option<&'a str>,
+    /// The tools, in the order in which the model reads them.
+    pub tools: &'a [ToolSpec],
+    /// More request parameters. They win over what this library would send, the last of two equal
+    /// keys over the first; `null` leaves the key out; `tools` adds the provider's own tools.
+    pub params: &'a [(String, Json)],
+}
+
+/// The encoded start of a request of one style. Cheap to clone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    style: Style,
+    pub(super) bytes: Bytes,
+    /// Whether the request declares tools.
+    pub(super) has_tools: bool,
+    /// Whether the list left open at the end (the messages of Chat Completions, the system blocks
+    /// of Messages) holds something. Without system blocks, Messages has no list open.
+    pub(super) is_occupied: bool,
+}
+
+impl Style {
+    /// Encodes what stands before the first message: the model, the tools, the parameters and the
+    /// system prompt, in this order.
+    pub fn head(self, head: &Head<'_>) -> Result<Prefix, WireError> {
+        let params = Params::read(head.params)?;
+        let own_tools = params.list("tools")?;
+        let has_tools = !head.tools.is_empty() || !own_tools.is_empty();
+        let mut out = b"{\"model\":".to_vec();
+        match params.get("model") {
+            Some(model) => out.extend_from_slice(model.as_bytes()),
+            None => push_str(&mut out, head.model),
+        }
+        if has_tools {
+            out.extend_from_slice(b",\"tools\":[");
+            for tool in head.tools {
+                match self {
+                    Self::OpenAi => openai::push_tool(&mut out, tool),
+                    Self::Anthropic => anthropic::push_tool(&mut out, tool),
+                }
+                out.push(b',');
+            }
+            for tool in own_tools {
+                out.extend_from_slice(tool.get().as_bytes());
+                out.push(b',');
+            }
+            out.pop();
+            out.push(b']');
+        }
+        if self == Self::Anthropic && params.get("max_tokens").is_none() {
+            out.extend_from_slice(format!(",\"max_tokens\":{}", anthropic::DEFAULT_MAX_TOKENS).as_bytes());
+        }
+        for (key, value) in &params.0 {
+            let placed = matches!(*key, "model" | "tools") || (self == Self::Anthropic && *key == "system");
+            // Without tools, providers refuse what is said about their use (fault J8).
+            let idle = !has_tools && matches!(*key, "tool_choice" | "parallel_tool_calls");
+            if !placed && !idle {
+                out.push(b',');
+                push_str(&mut out, key);
+                out.push(b':');
+                out.extend_from_slice(value.as_bytes());
+            }
+        }
+        let is_occupied = match self {
+            Self::OpenAi => openai::open_messages(&mut out, head.system),
+            Self::Anthropic => anthropic::open_system(&mut out, head.system, params.get("system"))?,
+        };
+        Ok(Prefix { style: self, bytes: out.into(), has_tools, is_occupied })
+    }
+}
+
+impl Prefix {
+    /// The style that it was made for.
+    pub fn style(&self) -> Style {
+        self.style
+    }
+
+    /// The body of a request with these messages, after the check that every call has its result
+    /// and that it is the model's turn.
+    pub fn body(&self, messages: &[Message]) -> Result<Body, WireError> {
+        balance::check(messages)?;
+        let mut body = Body { chunks: Vec::with_capacity(2 * messages.len() + 8), len: 0 };
+        body.push(self.bytes.clone());
+        match self.style {
+            Style::OpenAi => openai::push_messages(&mut body, self, messages),
+            Style::Anthropic => anthropic::push_messages(&mut body, self, messages)?,
+        }
+        Ok(body)
+    }
+}
+
+/// The request parameters: no `null`, each key once, none that the wire sets itself.
+struct Params<'a>(Vec<(&'a str, &'a str)>);
+
+impl<'a> Params<'a> {
+    fn read(params: &'a [(String, Json)]) -> Result<Self, WireError> {
+        let mut read: Vec<(&str, &str)> = Vec::with_capacity(params.len());
+        for (key, value) in params {
+            if matches!(key.as_str(), "messages" | "stream") {
+                return Err(WireError::Reserved { key: key.clone() });
+            }
+            match read.iter_mut().find(|(known, _)| known == key) {
+                Some((_, known)) => *known = value.get(),
+                None => read.push((key, value.get())),
+            }
+        }
+        read.retain(|(_, value)| *value != "null");
+        Ok(Self(read))
+    }
+
+    fn get(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)
+    }
+
+    fn list(&self, key: &str) -> Result<Vec<&'a RawValue>, WireError> {
+        let Some(text) = self.get(key) else { return Ok(Vec::new()) };
+        serde_json::from_str(text).map_err(|_| WireError::Parameter { key: key.to_owned(), expected: "a list" })
+    }
+}

@@ -1,0 +1,79 @@
+//! The wires: what is sent and what is read, for every style. Each test is named after the outcome;
+//! the fault that it guards against stands beside it.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+#[path = "wire/openai.rs"]
+mod openai;
+
+use bytes::Bytes;
+use serde_json::Value;
+use toolrelay_core::id::CallId;
+use toolrelay_core::json::Json;
+use toolrelay_core::message::{Call, Message};
+use toolrelay_core::reply::Reply;
+use toolrelay_core::tool::{ToolOutput, ToolSpec};
+use toolrelay_core::transcript::Transcript;
+use toolrelay_core::wire::{Body, Head, Prefix, Style};
+
+fn parts(text: &str) -> Json {
+    Json::parse(text).unwrap()
+}
+
+fn tool_spec(name: &str, description: &str, schema: &str) -> ToolSpec {
+    ToolSpec { name: name.into(), description: description.into(), schema: parts(schema) }
+}
+
+fn head<'a>(system: Option<&'a str>, tools: &'a [ToolSpec], params: &'a [(String, Json)]) -> Head<'a> {
+    Head { model: "m", system, tools, params }
+}
+
+fn prefix(style: Style) -> Prefix {
+    style.head(&head(None, &[], &[])).unwrap()
+}
+
+fn history(json: &str) -> Vec<Message> {
+    Transcript::from_json(Bytes::copy_from_slice(json.as_bytes())).unwrap().messages().to_vec()
+}
+
+fn joined(body: &Body) -> Vec<u8> {
+    body.chunks.concat()
+}
+
+fn body_of(style: Style, head: &Head<'_>, messages: &[Message]) -> Vec<u8> {
+    let body = style.head(head).unwrap().body(messages).unwrap();
+    assert_eq!(body.len, body.chunks.iter().map(Bytes::len).sum::<usize>());
+    joined(&body)
+}
+
+/// The value of `messages` in the body of a request without tools, system prompt and parameters.
+fn messages_of(style: Style, messages: &[Message]) -> Vec<u8> {
+    let body = joined(&prefix(style).body(messages).unwrap());
+    let start = body.windows(11).position(|window| window == b"\"messages\":").unwrap() + 11;
+    body[start..body.len() - 1].to_vec()
+}
+
+fn read(json: &[u8]) -> Value {
+    serde_json::from_slice(json).unwrap()
+}
+
+/// What a history looks like on the wire of a style.
+fn sent(style: Style, json: &str) -> Value {
+    read(&messages_of(style, &history(json)))
+}
+
+fn call(id: &str, name: &str, arguments: &str) -> Call {
+    Call { id: CallId::new(id), name: name.into(), arguments: arguments.into() }
+}
+
+/// A prompt, a reply whose calls got these ids, and what follows it: results, or a prompt.
+fn turn(reply: &Reply, ids: &[&str]) -> Vec<Message> {
+    let calls = reply.calls.iter().zip(ids).map(|(asked, id)| call(id, &asked.name, &asked.arguments));
+    let calls: Vec<Call> = calls.collect();
+    let mut messages = vec![Message::user("x")];
+    messages.push(Message::assistant_reply(&reply.text, calls.clone(), reply.provider.clone()));
+    messages.extend(calls.iter().map(|call| Message::tool_result(&call.id, &ToolOutput::text("7"))));
+    if calls.is_empty() {
+        messages.push(Message::user("y"));
+    }
+    messages
+}
