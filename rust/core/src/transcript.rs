@@ -1,6 +1,7 @@
-//! The ordered messages of a conversation, immutable and cheap to share.
+//! The ordered messages of a conversation, cheap to share.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use serde::Deserialize;
@@ -13,10 +14,10 @@ use crate::message::{self, Message, MessageError};
 /// The version of the JSON form that this library writes.
 pub const FORMAT: u32 = 1;
 
-/// The ordered messages of a conversation. A clone shares every message.
+/// The ordered messages of a conversation. A clone shares them until one of the two grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Transcript {
-    messages: Vec<Message>,
+    messages: Arc<Vec<Message>>,
 }
 
 /// Why a transcript cannot be read.
@@ -47,7 +48,7 @@ pub enum TranscriptError {
 impl Transcript {
     /// A transcript of these messages.
     pub fn new(messages: Vec<Message>) -> Self {
-        Self { messages }
+        Self { messages: Arc::new(messages) }
     }
 
     /// Reads the JSON form: `{"format": 1, "messages": […]}`, or a bare list of messages in the
@@ -79,7 +80,7 @@ impl Transcript {
             let bytes = json.slice_ref(raw.get().as_bytes());
             message::read(&bytes, &mut messages).map_err(|source| TranscriptError::Message { at, source })?;
         }
-        Ok(Self { messages })
+        Ok(Self::new(messages))
     }
 
     /// Reads messages that stand apart, such as the rows of a store.
@@ -88,7 +89,7 @@ impl Transcript {
         for (at, row) in rows.into_iter().enumerate() {
             message::read(&row, &mut messages).map_err(|source| TranscriptError::Message { at, source })?;
         }
-        Ok(Self { messages })
+        Ok(Self::new(messages))
     }
 
     /// The JSON form.
@@ -123,12 +124,13 @@ impl Transcript {
 
     /// Adds a message at the end.
     pub fn push(&mut self, message: Message) {
-        self.messages.push(message);
+        Arc::make_mut(&mut self.messages).push(message);
     }
 
     /// Takes off everything from place `at` on.
     pub fn split_off(&mut self, at: usize) -> Vec<Message> {
-        self.messages.split_off(at.min(self.messages.len()))
+        let at = at.min(self.messages.len());
+        Arc::make_mut(&mut self.messages).split_off(at)
     }
 
     /// Whether the last turn waits for answers.

@@ -1,3 +1,9 @@
-//! The runtime of toolrelay.
+//! The runtime of toolrelay: it does what the machine decided, on tokio.
 
+pub mod client;
+pub mod conversation;
+pub mod drive;
+pub mod host;
+pub mod model;
 pub mod store;
+pub mod toolkit;

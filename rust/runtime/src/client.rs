@@ -1,0 +1,185 @@
+//! A client: one model, its limits, and where its conversations are kept. It starts or resumes a
+//! run, drives it to its end and reports.
+
+mod report;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thiserror::Error;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use toolrelay_core::answer::Answer;
+use toolrelay_core::message::Message;
+use toolrelay_core::repair::Warning;
+use toolrelay_core::request::Request;
+use toolrelay_core::resume::{Missing, ResumeError};
+use toolrelay_core::run::{OnPending, Run, RunConfig, StartError};
+use toolrelay_core::transcript::Transcript;
+use toolrelay_core::wire::WireError;
+
+use crate::conversation::{Answered, Claimed, ConversationError, Conversations, Held};
+use crate::drive::{Log, NoLog, Surroundings, drive};
+use crate::host::Host;
+use crate::model::Model;
+use crate::store::StoreError;
+use crate::toolkit::Toolkit;
+
+pub use report::Report;
+
+/// A model with limits and a store.
+pub struct Client {
+    /// The model.
+    pub model: Arc<dyn Model>,
+    /// Where `ask` keeps conversations.
+    pub conversations: Conversations,
+    /// Model turns allowed from a prompt on.
+    pub max_turns: u32,
+    /// The time of a whole run.
+    pub timeout: Option<Duration>,
+    /// Whether the host answers inline.
+    pub inline: bool,
+}
+
+/// What a segment begins with.
+#[derive(Debug)]
+pub enum Start {
+    /// A prompt, or without one going on from a settled transcript.
+    Prompt {
+        /// The new prompt.
+        prompt: Option<Message>,
+        /// What it does to a halted transcript.
+        on_pending: OnPending,
+    },
+    /// An answer to a halt.
+    Answer {
+        /// The request as the host has it.
+        pending: Request,
+        /// The host's answer.
+        answer: Answer,
+        /// What calls without a result get.
+        missing: Missing,
+    },
+}
+
+/// Whose transcript a segment works on.
+#[derive(Debug)]
+pub enum Place {
+    /// The caller's.
+    History(Transcript),
+    /// A stored conversation's.
+    Conversation(String),
+}
+
+/// Why a segment gave no report.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RunError {
+    /// The prompt cannot start a run.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The answer does not resume the transcript.
+    #[error(transparent)]
+    Resume(#[from] ResumeError),
+    /// The conversation does not go on.
+    #[error(transparent)]
+    Conversation(#[from] ConversationError),
+    /// The tools or parameters cannot be put in the provider's form.
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    /// The operating system gives no randomness.
+    #[error("the operating system gives no randomness for ids: {reason}")]
+    Entropy {
+        /// What it says.
+        reason: String,
+    },
+    /// The store failed under way. What was written before stands.
+    #[error("{error}")]
+    Store {
+        /// What failed.
+        error: StoreError,
+        /// The transcript as far as it came.
+        transcript: Transcript,
+    },
+}
+
+impl Client {
+    /// Runs one segment: from a prompt or an answer to its end.
+    pub async fn run(
+        &self,
+        place: Place,
+        start: Start,
+        host: &dyn Host,
+        tools: &Toolkit,
+        stop: CancellationToken,
+    ) -> Result<Report, RunError> {
+        let session = self.model.open(tools)?;
+        let config = RunConfig { max_turns: self.max_turns, inline: self.inline, seed: seed()? };
+        let deadline = self.timeout.map(|limit| Instant::now() + limit);
+        let around = Surroundings { host, session: &*session, tools, stop, deadline };
+        match place {
+            Place::History(history) => {
+                let (run, warnings) = match start {
+                    Start::Prompt { prompt, on_pending } => Run::start(history, prompt, on_pending, &config)?,
+                    Start::Answer { pending, answer, missing } => {
+                        let now = Some(crate::drive::now_ms());
+                        Run::resume(history, &pending, &answer, missing, now, &config, tools)?
+                    }
+                };
+                finish(run, warnings, &around, &mut NoLog).await
+            }
+            Place::Conversation(id) => match self.claim(&id, start, &config, tools).await? {
+                Answered::Claimed(claimed) => {
+                    let Claimed { run, warnings, mut held } = *claimed;
+                    finish(run, warnings, &around, &mut held).await.map_err(|error| lease_lost(error, &held))
+                }
+                Answered::Before { replay, transcript, suspensions } => {
+                    Ok(Report::again(replay, transcript, suspensions))
+                }
+            },
+        }
+    }
+
+    async fn claim(
+        &self,
+        id: &str,
+        start: Start,
+        config: &RunConfig,
+        tools: &Toolkit,
+    ) -> Result<Answered, ConversationError> {
+        match start {
+            Start::Prompt { prompt, on_pending } => {
+                let claimed = self.conversations.prompt(id, prompt, on_pending, config).await?;
+                Ok(Answered::Claimed(Box::new(claimed)))
+            }
+            Start::Answer { pending, answer, missing } => {
+                self.conversations.answer(id, &pending, &answer, missing, config, tools).await
+            }
+        }
+    }
+}
+
+async fn finish(
+    mut run: Run,
+    warnings: Vec<Warning>,
+    around: &Surroundings<'_>,
+    log: &mut dyn Log,
+) -> Result<Report, RunError> {
+    match drive(&mut run, around, log).await {
+        Ok(()) => Ok(Report::of(run, warnings)),
+        Err(error) => Err(RunError::Store { error, transcript: run.into_transcript() }),
+    }
+}
+
+/// A write of ours that meets another version: somebody took the conversation over.
+fn lease_lost(error: RunError, held: &Held) -> RunError {
+    if matches!(error, RunError::Store { error: StoreError::Conflict { .. }, .. }) {
+        return ConversationError::LeaseLost { id: held.id().to_string() }.into();
+    }
+    error
+}
+
+fn seed() -> Result<[u8; 32], RunError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed).map_err(|error| RunError::Entropy { reason: error.to_string() })?;
+    Ok(seed)
+}

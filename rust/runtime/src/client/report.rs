@@ -1,0 +1,73 @@
+//! What a caller is told of a run that has ended.
+
+use toolrelay_core::repair::Warning;
+use toolrelay_core::reply::Usage;
+use toolrelay_core::request::Request;
+use toolrelay_core::run::Run;
+use toolrelay_core::run::io::Outcome;
+use toolrelay_core::transcript::Transcript;
+
+use crate::conversation::Replay;
+
+/// A run that has ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How it ended.
+    pub outcome: Outcome,
+    /// The balanced transcript.
+    pub transcript: Transcript,
+    /// The place of the run's first message.
+    pub first: usize,
+    /// The text of the last reply.
+    pub text: String,
+    /// Why the last reply ended.
+    pub finish_reason: Option<String>,
+    /// The model that answered last.
+    pub model: Option<String>,
+    /// Model turns since the prompt.
+    pub turns: u32,
+    /// Tokens of this run.
+    pub usage: Usage,
+    /// Outstanding requests in call order.
+    pub suspensions: Vec<Request>,
+    /// What mending the history changed.
+    pub warnings: Vec<Warning>,
+}
+
+impl Report {
+    pub(super) fn of(run: Run, warnings: Vec<Warning>) -> Self {
+        Self {
+            outcome: run.outcome().cloned().unwrap_or(Outcome::Cancelled),
+            first: run.first(),
+            text: run.text().to_owned(),
+            finish_reason: run.finish_reason().map(str::to_owned),
+            model: run.model().map(str::to_owned),
+            turns: run.turns(),
+            usage: run.usage(),
+            suspensions: run.suspensions().to_vec(),
+            warnings,
+            transcript: run.into_transcript(),
+        }
+    }
+
+    /// The report of a run that was made before, told again.
+    pub(super) fn again(replay: Replay, transcript: Transcript, suspensions: Vec<Request>) -> Self {
+        let outcome = match replay.limit {
+            Some(limit) => Outcome::Exhausted(limit),
+            None if replay.pending => Outcome::Suspended,
+            None => Outcome::Finished,
+        };
+        Self {
+            outcome,
+            transcript,
+            first: replay.first,
+            text: replay.text,
+            finish_reason: replay.finish_reason,
+            model: replay.model,
+            turns: replay.turns,
+            usage: replay.usage,
+            suspensions,
+            warnings: Vec::new(),
+        }
+    }
+}

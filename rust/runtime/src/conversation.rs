@@ -1,0 +1,106 @@
+//! Stored conversations: claim before work, answers durable before use, one winner (contract 7).
+//!
+//! This module owns the policy over a [`Store`]: what a loaded conversation means, who may go on,
+//! and what a loser is told. The store owns durability and the one compare-and-set.
+
+mod answering;
+mod error;
+mod held;
+mod stored;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use toolrelay_core::message::Message;
+use toolrelay_core::repair::Warning;
+use toolrelay_core::run::{OnPending, Run, RunConfig};
+
+use crate::drive::now_ms;
+use crate::store::{Conversation, ConversationId, State, Store, StoreError};
+
+pub use answering::{Answered, Replay};
+pub use error::ConversationError;
+pub use held::Held;
+
+/// The conversations of a store, as one worker sees them.
+#[derive(Clone, Debug)]
+pub struct Conversations {
+    store: Arc<dyn Store>,
+    owner: String,
+    lease: Duration,
+}
+
+/// A claimed conversation and the run that works on it.
+#[derive(Debug)]
+pub struct Claimed {
+    /// The run, not yet driven.
+    pub run: Run,
+    /// What mending the stored history changed.
+    pub warnings: Vec<Warning>,
+    /// The claim; it is the run's log.
+    pub held: Held,
+}
+
+impl Conversations {
+    /// `owner` names this worker in leases; `lease` is how long a claim lasts without renewal.
+    pub fn new(store: Arc<dyn Store>, owner: impl Into<String>, lease: Duration) -> Self {
+        Self { store, owner: owner.into(), lease }
+    }
+
+    /// Claims a conversation for a new prompt, or without one to go on from a settled transcript.
+    /// A conversation that does not exist begins here.
+    pub async fn prompt(
+        &self,
+        id: &str,
+        prompt: Option<Message>,
+        on_pending: OnPending,
+        config: &RunConfig,
+    ) -> Result<Claimed, ConversationError> {
+        let id = ConversationId::new(id)?;
+        for _ in 0..ATTEMPTS {
+            let stored = self.load(&id).await?;
+            check_free(&id, &stored)?;
+            let transcript = stored::transcript(&stored)?;
+            let (run, warnings) = Run::start(transcript, prompt.clone(), on_pending, config)?;
+            let mut held = Held::new(self, id.clone(), &stored);
+            if on_pending == OnPending::Supersede {
+                held.settle_all(&stored.requests);
+            }
+            match held.claim(&run).await {
+                Ok(()) => return Ok(Claimed { run, warnings, held }),
+                Err(StoreError::Conflict { .. }) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+    }
+
+    async fn load(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
+        let nothing = || Conversation {
+            version: 0,
+            epoch: 0,
+            state: State::Idle,
+            lease: None,
+            messages: Vec::new(),
+            requests: Vec::new(),
+        };
+        Ok(self.store.load(id).await?.unwrap_or_else(nothing))
+    }
+}
+
+/// A conversation that somebody works on is busy until the lease runs out.
+fn check_free(id: &ConversationId, stored: &Conversation) -> Result<(), ConversationError> {
+    match lease_left(stored) {
+        None => Ok(()),
+        Some(until_ms) => Err(ConversationError::Busy { id: id.to_string(), until_ms: Some(until_ms) }),
+    }
+}
+
+/// Until when somebody else's lease holds, if it does.
+fn lease_left(stored: &Conversation) -> Option<i64> {
+    let lease = stored.lease.as_ref().filter(|_| stored.state == State::Running)?;
+    (lease.until_ms > now_ms()).then_some(lease.until_ms)
+}
+
+/// How often a lost compare-and-set is decided anew before the conversation counts as busy.
+const ATTEMPTS: usize = 8;
