@@ -118,38 +118,38 @@ def test_an_absent_output_is_no_result():
     assert caught.value.key == "output"
 
 
-@pytest.mark.parametrize(
-    ("make", "key"),
-    [
-        (lambda: answer_output(7, "x"), "id"),
-        (lambda: answer_output("a", {1, 2}), "data.output"),
-        (lambda: answer_output("a", b"raw"), "data.output"),
-        (lambda: answer_output("a", float("nan")), "data.output"),
-        (lambda: answer_output("a", {"x": [1, {"y": float("-inf")}]}), "data.output.x[1].y"),
-        (lambda: answer_output("a", {1: "x"}), "data.output[1]"),
-        (lambda: answer_output("a", object()), "data.output"),
-        (lambda: Answer("a", ok="yes"), "ok"),
-        (lambda: Answer("a", ok=True, data=["output"]), "data"),
-        (lambda: Answer("a", ok=True, reason="declined"), "reason"),
-        (lambda: answer_declined("a", "busy"), "reason"),
-        (lambda: Answer.from_dict({"ok": True}), "id"),
-        (lambda: Answer.from_dict(["a"]), ""),
-        (lambda: Answer.from_json("{"), ""),
-        (lambda: Answer.from_json(b'{"id":"a","ok":true,"data":{"output":NaN}}'), ""),
-        (lambda: Answer.from_json(b"\xff"), ""),
-        (lambda: Answer.from_json("[" * 100_000), ""),
-        (lambda: Request("a", "k", None), "prompt"),
-        (lambda: Request("a", "k", "p", url=1), "url"),
-        (lambda: Request("a", "k", "p", expires_at="2026-01-01T00:00:00Z"), "expires_at"),
-        (lambda: Request("a", "k", "p", expires_at=datetime(2026, 1, 1)), "expires_at"),  # noqa: DTZ001
-        (lambda: Request("a", "k", "p", expires_at=datetime.min.replace(tzinfo=timezone.max)), "expires_at"),
-        (lambda: RelayCall("a", "n", [], "[]"), "input"),
-        (lambda: RelayResult("a", "x", is_error=0), "isError"),
-        (lambda: RelayResult("a", "x", parts={"type": "text"}), "parts"),
-        (lambda: RelayResult("a", "x", parts=["text"]), "parts[0]"),
-        (lambda: relay_answer("a", ["x"]), "results[0]"),
-    ],
-)
+WRONG = [
+    (lambda: answer_output(7, "x"), "id"),
+    (lambda: answer_output("a", {1, 2}), "data.output"),
+    (lambda: answer_output("a", b"raw"), "data.output"),
+    (lambda: answer_output("a", float("nan")), "data.output"),
+    (lambda: answer_output("a", {"x": [1, {"y": float("-inf")}]}), "data.output.x[1].y"),
+    (lambda: answer_output("a", {1: "x"}), "data.output[1]"),
+    (lambda: answer_output("a", object()), "data.output"),
+    (lambda: Answer("a", ok="yes"), "ok"),
+    (lambda: Answer("a", ok=True, data=["output"]), "data"),
+    (lambda: Answer("a", ok=True, reason="declined"), "reason"),
+    (lambda: answer_declined("a", "busy"), "reason"),
+    (lambda: Answer.from_dict({"ok": True}), "id"),
+    (lambda: Answer.from_dict(["a"]), ""),
+    (lambda: Answer.from_json("{"), ""),
+    (lambda: Answer.from_json(b'{"id":"a","ok":true,"data":{"output":NaN}}'), ""),
+    (lambda: Answer.from_json(b"\xff"), ""),
+    (lambda: Answer.from_json("[" * 100_000), ""),
+    (lambda: Request("a", "k", None), "prompt"),
+    (lambda: Request("a", "k", "p", url=1), "url"),
+    (lambda: Request("a", "k", "p", expires_at="2026-01-01T00:00:00Z"), "expires_at"),
+    (lambda: Request("a", "k", "p", expires_at=datetime(2026, 1, 1)), "expires_at"),  # noqa: DTZ001
+    (lambda: Request("a", "k", "p", expires_at=datetime.min.replace(tzinfo=timezone.max)), "expires_at"),
+    (lambda: RelayCall("a", "n", [], "[]"), "input"),
+    (lambda: RelayResult("a", "x", is_error=0), "isError"),
+    (lambda: RelayResult("a", "x", parts={"type": "text"}), "parts"),
+    (lambda: RelayResult("a", "x", parts=["text"]), "parts[0]"),
+    (lambda: relay_answer("a", ["x"]), "results[0]"),
+]
+
+
+@pytest.mark.parametrize(("make", "key"), WRONG, ids=range(len(WRONG)))
 def test_wrong_values_raise_at_once_and_name_the_key(make, key):
     with pytest.raises(PayloadError) as caught:
         make()

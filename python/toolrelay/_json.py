@@ -7,6 +7,7 @@ knows nothing of requests or tools. `json` is imported at first use: it costs mo
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from toolrelay._text import clean
@@ -20,7 +21,8 @@ def plain(value: object, key: str, convert: Callable[[object], object] | None = 
     """A copy of `value` made of str, int, float, bool, None, list and dict only, with clean text.
 
     Subclasses lose their class and tuples become lists. `convert` turns what is none of these into
-    a value that is, or returns it as it came. Raises `PayloadError` naming the place below `key`.
+    a value that is, or returns it as it came; with it, keys that are no strings become their JSON text.
+    Raises `PayloadError` naming the place below `key`.
     """
     try:
         return _copy(value, convert, 0)
@@ -35,10 +37,8 @@ def plain(value: object, key: str, convert: Callable[[object], object] | None = 
 
 def encode(value: Any) -> str:
     """The compact JSON text of what `plain` returned."""
-    import json
-
     try:
-        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return _encoder()(value)
     except ValueError:  # an integer past the interpreter's limit of digits
         return _write(value)
 
@@ -48,18 +48,37 @@ def decode(text: str | bytes | bytearray) -> Any:
 
     Its strings are as they came: `plain` cleans them.
     """
-    import json
-
     if not isinstance(text, str):
         text = text.decode()
     try:
-        return json.loads(text, parse_constant=_refuse)
-    except json.JSONDecodeError:
-        raise
+        value, end = _decoder()(text)
+    except (ValueError, RecursionError):
+        return _decode_carefully(text)
+    return value if end == len(text) else _decode_carefully(text)
+
+
+@cache
+def _encoder() -> Callable[[Any], str]:
+    import json
+
+    return json.JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode
+
+
+@cache
+def _decoder() -> Callable[[str], tuple[Any, int]]:
+    """The decoder that takes no blanks around the value, in half the time of the other."""
+    import json
+
+    return json.JSONDecoder(parse_constant=_refuse).raw_decode
+
+
+def _decode_carefully(text: str) -> Any:
+    import json
+
+    try:
+        return json.loads(text, parse_constant=_refuse, parse_int=_read_int)
     except RecursionError:
         raise ValueError(f"nested deeper than {MAX_DEPTH} levels") from None
-    except ValueError:
-        return json.loads(text, parse_constant=_refuse, parse_int=_read_int)
 
 
 class _RefusedError(Exception):
@@ -88,9 +107,10 @@ def _copy(value: object, convert: Callable[[object], object] | None, depth: int)
         if isinstance(value, dict):
             copy = {}
             for step, item in value.items():
-                if not isinstance(step, str):
+                name = step if isinstance(step, str) or convert is None else _name(step, convert)
+                if not isinstance(name, str):
                     raise _RefusedError("the key is not a string")
-                copy[clean(step)] = _copy(item, convert, depth + 1)
+                copy[clean(name)] = _copy(item, convert, depth + 1)
             return copy
         if isinstance(value, list | tuple):
             items: list[Any] = []
@@ -104,6 +124,13 @@ def _copy(value: object, convert: Callable[[object], object] | None, depth: int)
     if convert is not None and (converted := convert(value)) is not value:
         return _copy(converted, convert, depth + 1)
     raise _RefusedError(f"{type(value).__name__} is not a JSON value")
+
+
+def _name(key: object, convert: Callable[[object], object]) -> object:
+    """A key as JSON writes it: what `json.dumps` does, and what `convert` makes a string of."""
+    if key is None or isinstance(key, int | float):
+        return encode(_copy(key, None, 0))
+    return convert(key)
 
 
 def _refuse(constant: str) -> float:

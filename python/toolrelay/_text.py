@@ -12,15 +12,17 @@ def clean(text: str) -> str:
     >>> clean("a\\0b \\ud83d")
     'a\ufffdb \ufffd'
     """
+    if type(text) is not str:
+        text = str.__str__(text)  # an enum's own `__str__` is not its text
     if "\0" in text:
         text = text.replace("\0", REPLACEMENT)
     if text.isascii():
-        return str(text)
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return str(text)
+    return text
 
 
 def describe(error: BaseException) -> str:

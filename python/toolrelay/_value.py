@@ -21,6 +21,24 @@ class Value:
 
     __slots__: tuple[str, ...] = ()
 
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    def __hash__(self) -> int:
+        return hash((type(self), getattr(self, self.__slots__[0])))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+        return f"{type(self).__name__}({fields})"
+
+
+class JsonValue(Value):
+    """A value with a JSON form that reads back as an equal value."""
+
+    __slots__ = ()
+
     def to_dict(self) -> dict[str, Any]:
         """The JSON form, as a dict of the caller's own; an absent optional is left out."""
         return self._form()
@@ -49,15 +67,3 @@ class Value:
     @classmethod
     def _read(cls, value: Mapping[str, Any]) -> Self:
         raise NotImplementedError
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    def __hash__(self) -> int:
-        return hash((type(self), getattr(self, self.__slots__[0])))
-
-    def __repr__(self) -> str:
-        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self.__slots__)
-        return f"{type(self).__name__}({fields})"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from toolrelay._json import plain
 from toolrelay._text import clean
-from toolrelay._value import Value
+from toolrelay._value import JsonValue
 from toolrelay.errors import PayloadError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Request(Value):
+class Request(JsonValue):
     """What a parked call waits for.
 
     `kind` is `tool_call` for relay calls (`relay_calls_of` reads them), otherwise what the tool that
@@ -77,7 +77,7 @@ class Request(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Answer(Value):
+class Answer(JsonValue):
     """What settles a request; `id` echoes the request's.
 
     `reason` says why not, and goes with `ok=False` only; absent it means declined. Use
@@ -120,7 +120,7 @@ class Answer(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RelayCall(Value):
+class RelayCall(JsonValue):
     """One call that the host is asked to execute.
 
     `input` is the parsed object, `arguments` the model's own text of it, byte for byte (contract 1.2).
@@ -146,7 +146,7 @@ class RelayCall(Value):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class RelayResult(Value):
+class RelayResult(JsonValue):
     """What the host's tool gave for one call.
 
     `output` is a string, or any JSON value, which reaches the model as its JSON text. `parts` are
