@@ -114,24 +114,36 @@ def describe_machine() -> str:
     return f"{model}, {versions}, client on core {server.CLIENT_CORE}, model server on core {server.SERVER_CORE}"
 
 
+def names_among(known: Iterable[str]) -> dict[str, Any]:
+    """An option that takes some of these names, by default all of them."""
+    names = list(known)
+
+    def parse(text: str) -> list[str]:
+        for name in text.split(","):
+            if name not in names:
+                raise argparse.ArgumentTypeError(f"no {name!r} among {', '.join(names)}")
+        return text.split(",")
+
+    return {"type": parse, "default": names, "metavar": "NAME,...", "help": f"some of {', '.join(names)}; default: all"}
+
+
 def parse_arguments() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Measure toolrelay beside floors and peers.")
     parser.add_argument("--rivals", action="store_true", help="also measure the packages of requirements-rivals.txt")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every round to this file")
     parser.add_argument("--rounds", type=int, default=3, help="how often every contestant has its turn (default 3)")
-    workloads = ",".join([*workload.WORKLOADS, BRIDGE, IMPORT])
-    parser.add_argument("--workloads", default=workloads, help="default: %(default)s")
-    parser.add_argument("--clients", default=",".join(CLIENTS), help="default: %(default)s")
+    parser.add_argument("--workloads", **names_among([*workload.WORKLOADS, BRIDGE, IMPORT]))
+    parser.add_argument("--clients", **names_among(CLIENTS))
     return parser.parse_args()
 
 
 def main() -> None:
     """Build, measure, print."""
     options = parse_arguments()
-    chosen = options.workloads.split(",")
+    chosen = options.workloads
     loads = [workload.WORKLOADS[name] for name in chosen if name in workload.WORKLOADS]
-    clients = {name: CLIENTS[name] for name in options.clients.split(",")} | (RIVALS if options.rivals else {})
+    clients = {name: CLIENTS[name] for name in options.clients} | (RIVALS if options.rivals else {})
     contestants = [table.FLOOR, table.ASYNCIO, *clients]
     figures: dict[str, Any] = {"machine": describe_machine()}
     with tempfile.TemporaryDirectory(prefix="bench-") as folder:
