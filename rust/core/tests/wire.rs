@@ -2,8 +2,18 @@
 //! the fault that it guards against stands beside it.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
+#[path = "wire/anthropic.rs"]
+mod anthropic;
+#[path = "wire/import.rs"]
+mod import;
+#[path = "wire/names.rs"]
+mod names;
 #[path = "wire/openai.rs"]
 mod openai;
+#[path = "wire/properties.rs"]
+mod properties;
+#[path = "wire/schema.rs"]
+mod schema;
 
 use bytes::Bytes;
 use serde_json::Value;

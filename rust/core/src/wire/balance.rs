@@ -1,12 +1,12 @@
 //! The last line of defence before a request is sent (contract 8.5): every call has its result.
 
 use crate::message::{Body, Message};
-use crate::wire::WireError;
+use crate::wire::{Style, WireError};
 
 /// Checks that each call's result stands, in call order, right after the message that made it, that
-/// no result stands without its call, and that it is not the model's turn that comes last
-/// (fault A15).
-pub(crate) fn check(messages: &[Message]) -> Result<(), WireError> {
+/// no result stands without its call, and that the model's own message does not come last
+/// (fault A15), but where this provider paused its own tools there (fault E4).
+pub(crate) fn check(style: Style, messages: &[Message]) -> Result<(), WireError> {
     let mut rest = messages.iter();
     while let Some(message) = rest.next() {
         match message.body() {
@@ -24,7 +24,9 @@ pub(crate) fn check(messages: &[Message]) -> Result<(), WireError> {
     }
     match messages.last().map(Message::body) {
         None => Err(WireError::Empty),
-        Some(Body::Assistant(assistant)) if !assistant.provider.as_ref().is_some_and(|provider| provider.paused) => {
+        Some(Body::Assistant(assistant))
+            if !assistant.provider.as_ref().is_some_and(|own| own.paused && own.style == style) =>
+        {
             Err(WireError::EndsWithAssistant)
         }
         Some(Body::Assistant(_) | Body::System | Body::User | Body::Tool(_)) => Ok(()),

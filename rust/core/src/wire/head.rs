@@ -93,7 +93,7 @@ impl Prefix {
     /// The body of a request with these messages, after the check that every call has its result
     /// and that it is the model's turn.
     pub fn body(&self, messages: &[Message]) -> Result<Body, WireError> {
-        balance::check(messages)?;
+        balance::check(self.style, messages)?;
         let mut body = Body { chunks: Vec::with_capacity(2 * messages.len() + 8), len: 0 };
         body.push(self.bytes.clone());
         match self.style {

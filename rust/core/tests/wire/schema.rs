@@ -1,0 +1,88 @@
+//! Tool schemas as they are declared.
+
+use serde_json::{Value, json};
+use toolrelay_core::message::Message;
+use toolrelay_core::wire::Style;
+
+use crate::{body_of, head, read, tool_spec};
+
+fn declared(style: Style, schema: &str) -> Value {
+    let tools = [tool_spec("ring", "", schema)];
+    let body = read(&body_of(style, &head(None, &tools, &[]), &[Message::user("x")]));
+    match style {
+        Style::OpenAi => body["tools"][0]["function"]["parameters"].clone(),
+        Style::Anthropic => body["tools"][0]["input_schema"].clone(),
+    }
+}
+
+fn in_both(schema: &str) -> Value {
+    let shown = declared(Style::OpenAi, schema);
+    assert_eq!(shown, declared(Style::Anthropic, schema));
+    shown
+}
+
+/// Fault J1.
+#[test]
+fn missing_parts_of_a_schema_are_filled_in() {
+    for schema in ["null", "{}", r#"{"type":"object"}"#, r#"{"properties":{}}"#, "true"] {
+        assert_eq!(in_both(schema), json!({"type": "object", "properties": {}}), "{schema}");
+    }
+    let schema = r#"{"description":"d","properties":{"a":{}},"required":["a"],"additionalProperties":false}"#;
+    let expected = json!({"type": "object", "properties": {"a": {}}, "required": ["a"], "description": "d", "additionalProperties": false});
+    assert_eq!(in_both(schema), expected);
+}
+
+/// Prompt caches hit only where bytes stay the same.
+#[test]
+fn whole_schema_goes_out_as_its_own_bytes() {
+    let schema =
+        r##"{ "type":"object", "properties": {"b":{"default":1.0},"a":{"$ref":"#/$defs/K"}}, "$defs": {"K":{}} }"##;
+    for style in [Style::OpenAi, Style::Anthropic] {
+        let tools = [tool_spec("ring", "", schema)];
+        let body = String::from_utf8(body_of(style, &head(None, &tools, &[]), &[Message::user("x")])).unwrap();
+        assert!(body.contains(schema));
+    }
+}
+
+/// Fault J5.
+#[test]
+fn choice_at_the_top_is_merged() {
+    let table = [
+        (
+            r#"{"anyOf":[{"type":"object","properties":{"a":{"type":"string"}},"required":["a"]},
+                {"type":"object","properties":{"b":{"type":"string"}},"required":["b"]}]}"#,
+            json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "string"}}}),
+        ),
+        (
+            r#"{"type":"object","properties":{"x":{}},"required":["x"],
+                "oneOf":[{"properties":{"kind":{"const":"a"},"n":{}},"required":["kind","n"]},
+                {"properties":{"kind":{"const":"b"}},"required":["kind"]},
+                {"properties":{"kind":{"const":"c"}},"required":["kind"]}, {"type":"null"}]}"#,
+            json!({"type": "object", "required": ["x", "kind"], "properties": {"x": {}, "n": {},
+                "kind": {"anyOf": [{"const": "a"}, {"const": "b"}, {"const": "c"}]}}}),
+        ),
+        (
+            r#"{"allOf":[{"properties":{"a":{"type":"integer"}},"required":["a"]},{"properties":{"a":{"minimum":1},"b":{}},"required":["b"]}]}"#,
+            json!({"type": "object", "required": ["a", "b"],
+                "properties": {"a": {"allOf": [{"type": "integer"}, {"minimum": 1}]}, "b": {}}}),
+        ),
+        (
+            r##"{"$ref":"#/$defs/Knot","$defs":{"Knot":{"type":"object","properties":{"next":{"$ref":"#/$defs/Knot"}},"required":["next"]}}}"##,
+            json!({"type": "object", "properties": {"next": {"$ref": "#/$defs/Knot"}}, "required": ["next"],
+                "$defs": {"Knot": {"type": "object", "properties": {"next": {"$ref": "#/$defs/Knot"}}, "required": ["next"]}}}),
+        ),
+    ];
+    for (schema, expected) in table {
+        assert_eq!(in_both(schema), expected);
+    }
+}
+
+/// Fault J2: a schema that refers to itself, many times over, ends.
+#[test]
+fn schema_without_end_is_cut() {
+    let branches = [r##"{"$ref":"#"}"##, r##"{"$ref":"#/$defs/A"}"##, r##"{"$ref":"#/$defs/B"}"##].join(",");
+    let schema = format!(
+        r#"{{"anyOf":[{branches}],"properties":{{"a":{{}}}},"$defs":{{"A":{{"anyOf":[{branches}]}},"B":{{"oneOf":[{branches}]}}}}}}"#
+    );
+    assert_eq!(in_both(&schema)["properties"], json!({"a": {}}));
+}
