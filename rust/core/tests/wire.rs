@@ -4,12 +4,16 @@
 
 #[path = "wire/anthropic.rs"]
 mod anthropic;
+#[path = "wire/anthropic_reply.rs"]
+mod anthropic_reply;
 #[path = "wire/import.rs"]
 mod import;
 #[path = "wire/names.rs"]
 mod names;
 #[path = "wire/openai.rs"]
 mod openai;
+#[path = "wire/openai_reply.rs"]
+mod openai_reply;
 #[path = "wire/properties.rs"]
 mod properties;
 #[path = "wire/schema.rs"]
