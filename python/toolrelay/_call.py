@@ -94,7 +94,8 @@ def _in_thread(tool: str, start: Start) -> Call:
 
     async def call(arguments: bytes, context: ToolContext) -> ToolOutput | Parked:
         try:
-            value = await get_running_loop().run_in_executor(None, copy_context().run, work, arguments, context)
+            run: Callable[..., Any] = copy_context().run
+            value: Any = await get_running_loop().run_in_executor(None, run, work, arguments, context)
         except CancelledError:
             context.cancel()
             raise

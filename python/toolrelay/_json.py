@@ -5,6 +5,8 @@ nothing: integers of any size stay exact, NUL and lone surrogates become U+FFFD,
 knows nothing of requests or tools. `json` is imported at first use: it costs more than this package.
 """
 
+# JSON values are any value, and callers without a type checker are checked here:
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnnecessaryIsInstance=false
 from __future__ import annotations
 
 from functools import cache
@@ -89,7 +91,7 @@ class _RefusedError(Exception):
         self.steps: list[str] = []
 
 
-def _copy(value: object, convert: Callable[[object], object] | None, depth: int) -> Any:
+def _copy(value: Any, convert: Callable[[object], object] | None, depth: int) -> Any:
     if isinstance(value, str):
         return clean(value)
     if value is None or value is True or value is False:
@@ -102,10 +104,10 @@ def _copy(value: object, convert: Callable[[object], object] | None, depth: int)
         return float(value)
     if depth == MAX_DEPTH:
         raise _RefusedError(f"nested deeper than {MAX_DEPTH} levels, or holds itself")
-    step: object = None
+    step: Any = None
     try:
         if isinstance(value, dict):
-            copy = {}
+            copy: dict[str, Any] = {}
             for step, item in value.items():
                 name = step if isinstance(step, str) or convert is None else _name(step, convert)
                 if not isinstance(name, str):

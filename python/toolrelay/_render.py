@@ -4,11 +4,13 @@ This module owns the texts of outputs. It never raises: what cannot be an output
 that says why.
 """
 
+# JSON values are any value, and callers without a type checker are checked here:
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnnecessaryIsInstance=false
 from __future__ import annotations
 
 import json
 import logging
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolrelay._json import encode, plain
 from toolrelay._text import clean, describe
@@ -16,8 +18,11 @@ from toolrelay.errors import PayloadError, ToolError
 from toolrelay.parts import File, Image, Text
 from toolrelay.tools import Parked, ToolOutput
 
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
-def render(tool: str, value: object) -> ToolOutput | Parked:
+
+def render(tool: str, value: Any) -> ToolOutput | Parked:
     """The output for what a tool returned."""
     try:
         if isinstance(value, str):
@@ -53,8 +58,9 @@ def failed(text: str) -> ToolOutput:
     return ToolOutput(clean(text), is_error=True)
 
 
-def _of_parts(items: list[Any] | tuple[Any, ...]) -> ToolOutput:
-    texts, parts = [], []
+def _of_parts(items: Sequence[Any]) -> ToolOutput:
+    texts: list[str] = []
+    parts: list[dict[str, Any]] = []
     for at, item in enumerate(items):
         if isinstance(item, Text):
             texts.append(item.text)
@@ -68,7 +74,7 @@ def _of_parts(items: list[Any] | tuple[Any, ...]) -> ToolOutput:
     return ToolOutput("\n".join(texts), parts or None)
 
 
-def _json_text(value: object) -> str:
+def _json_text(value: Any) -> str:
     try:
         text = _ENCODER.encode(value)
     except (TypeError, ValueError, RecursionError):

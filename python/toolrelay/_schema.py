@@ -4,6 +4,8 @@ This module owns the use of pydantic, which loads when a schema is made or a typ
 JSON types are converted here: the arguments already fit the schema, so only numbers need a look.
 """
 
+# JSON values are any value, and callers without a type checker are checked here:
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnnecessaryIsInstance=false
 from __future__ import annotations
 
 import types

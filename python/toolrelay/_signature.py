@@ -46,16 +46,17 @@ def read_signature(tool: str, function: Callable[..., Any], scope: Mapping[str, 
     """
     if inspect.isclass(function):
         raise ToolkitError(f"{tool}: a class is no tool, give a function or an object with __call__", tool=tool)
-    source = source_of(function)
+    source: Any = source_of(function)
     try:
         signature = inspect.signature(function)
     except (TypeError, ValueError):
         raise ToolkitError(f"{tool}: its parameters cannot be read, wrap it in a function", tool=tool) from None
-    bound = function.keywords if isinstance(function, partial) else {}
+    bound: Mapping[str, Any] = function.keywords if isinstance(function, partial) else {}
     taken = [item for item in signature.parameters.values() if item.name not in bound]
     hints = _hints(tool, source, scope)
-    description, told = _docstring(source, inspect.getdoc(function if source is function else source) or "")
-    parameters, contexts = [], []
+    description, told = _docstring(source, inspect.getdoc(source) or "")
+    parameters: list[Parameter] = []
+    contexts: list[str] = []
     for item in taken:
         _check(tool, source, item)
         hint = hints.get(item.name, Any)
@@ -113,7 +114,8 @@ def _docstring(source: Any, text: str) -> tuple[str, dict[str, str]]:
 
     quiet = {style: {"warnings": False} for style in ("google", "numpy", "sphinx")}
     sections = griffe.parse_auto(griffe.Docstring(text, lineno=1), per_style_options=quiet)  # type: ignore[arg-type]
-    texts, told = [], {}
+    texts: list[str] = []
+    told: dict[str, str] = {}
     for section in sections:
         if isinstance(section, griffe.DocstringSectionText):
             texts.append(section.value)

@@ -4,29 +4,30 @@ This module owns these values and their OpenAI-shaped dicts; how each provider w
 wires' business. A part is what its class says, never guessed from a value's shape.
 """
 
+# Callers without a type checker are checked here:
+# pyright: reportUnnecessaryIsInstance=false
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from toolrelay._text import clean
-from toolrelay._value import Value
+from toolrelay._value import Value, put, value
 from toolrelay.errors import PayloadError
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class Text(Value):
     """A text among other parts."""
 
     text: str
 
-    def __post_init__(self) -> None:
-        if not isinstance(self.text, str):
-            raise PayloadError(f"text: expected a string, got {type(self.text).__name__}", key="text")
-        object.__setattr__(self, "text", clean(self.text))
+    def __init__(self, text: str) -> None:
+        if not isinstance(text, str):
+            raise PayloadError(f"text: expected a string, got {type(text).__name__}", key="text")
+        put(self, "text", clean(text))
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class Image(Value):
     """An image: its bytes and their MIME type, or the URL where the provider fetches it.
 
@@ -34,12 +35,12 @@ class Image(Value):
     {'type': 'image_url', 'image_url': {'url': 'https://example.org/map.png'}}
     """
 
-    data: bytes | None = None
-    mime: str | None = None
-    url: str | None = None
+    data: bytes | None
+    mime: str | None
+    url: str | None
 
-    def __post_init__(self) -> None:
-        _check(self)
+    def __init__(self, data: bytes | None = None, mime: str | None = None, url: str | None = None) -> None:
+        _fill(self, data, mime, url)
 
     def to_dict(self) -> dict[str, Any]:
         """The part in the OpenAI shape; bytes become a data URL."""
@@ -49,7 +50,7 @@ class Image(Value):
         return _show(self)
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class File(Value):
     """A file: its bytes and their MIME type, or the URL where the provider fetches it.
 
@@ -57,19 +58,22 @@ class File(Value):
     {'type': 'file', 'file': {'filename': 'table.csv', 'file_data': 'data:text/csv;base64,YSxi'}}
     """
 
-    data: bytes | None = None
-    mime: str | None = None
-    url: str | None = None
-    name: str | None = None
+    data: bytes | None
+    mime: str | None
+    url: str | None
+    name: str | None
 
-    def __post_init__(self) -> None:
-        _check(self)
-        if self.name is not None and not isinstance(self.name, str):
-            raise PayloadError(f"name: expected a string, got {type(self.name).__name__}", key="name")
+    def __init__(
+        self, data: bytes | None = None, mime: str | None = None, url: str | None = None, name: str | None = None
+    ) -> None:
+        _fill(self, data, mime, url)
+        if name is not None and not isinstance(name, str):
+            raise PayloadError(f"name: expected a string, got {type(name).__name__}", key="name")
+        put(self, "name", name if name is None else clean(name))
 
     def to_dict(self) -> dict[str, Any]:
         """The part in the OpenAI shape; bytes become a data URL under `file_data`."""
-        file = {} if self.name is None else {"filename": clean(self.name)}
+        file = {} if self.name is None else {"filename": self.name}
         file["file_url" if self.data is None else "file_data"] = _url(self)
         return {"type": "file", "file": file}
 
@@ -77,25 +81,26 @@ class File(Value):
         return _show(self)
 
 
-def _check(part: Image | File) -> None:
-    if (part.data is None) is (part.url is None):
+def _fill(part: Image | File, data: bytes | None, mime: str | None, url: str | None) -> None:
+    if (data is None) is (url is None):
         raise PayloadError("data: give either data or url", key="data")
-    if part.data is None:
-        if not isinstance(part.url, str):
-            raise PayloadError(f"url: expected a string, got {type(part.url).__name__}", key="url")
-        return
-    if not isinstance(part.data, bytes):
-        raise PayloadError(f"data: expected bytes, got {type(part.data).__name__}", key="data")
-    if not isinstance(part.mime, str) or "/" not in part.mime:
+    if data is not None and not isinstance(data, bytes):
+        raise PayloadError(f"data: expected bytes, got {type(data).__name__}", key="data")
+    if data is not None and (not isinstance(mime, str) or "/" not in mime):
         raise PayloadError('mime: data needs its MIME type, such as "image/png"', key="mime")
+    if url is not None and not isinstance(url, str):
+        raise PayloadError(f"url: expected a string, got {type(url).__name__}", key="url")
+    put(part, "data", data)
+    put(part, "mime", mime if mime is None else clean(mime))
+    put(part, "url", url if url is None else clean(url))
 
 
 def _url(part: Image | File) -> str:
     if part.data is None:
-        return clean(part.url or "")
+        return part.url or ""
     from base64 import b64encode
 
-    return f"data:{clean(part.mime or '')};base64,{b64encode(part.data).decode()}"
+    return f"data:{part.mime};base64,{b64encode(part.data).decode()}"
 
 
 def _show(part: Image | File) -> str:

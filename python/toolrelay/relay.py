@@ -6,24 +6,30 @@ naming the key. Data is copied, with NUL and lone surrogates replaced by U+FFFD.
 version does not know are ignored on input, so that a newer writer does not lock out an older reader.
 """
 
+# ruff: noqa: A002 - the contract's names
+# JSON values are any value, and callers without a type checker are checked here:
+# pyright: reportUnknownVariableType=false, reportUnknownArgumentType=false, reportUnnecessaryIsInstance=false
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolrelay._json import plain
 from toolrelay._text import clean
-from toolrelay._value import JsonValue
+from toolrelay._value import JsonValue, put, value
 from toolrelay.errors import PayloadError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from datetime import datetime
     from typing import Self
 
+    from toolrelay.parts import File, Image
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+Reason = Literal["declined", "cancelled", "expired"]
+
+
+@value
 class Request(JsonValue):
     """What a parked call waits for.
 
@@ -38,20 +44,25 @@ class Request(JsonValue):
     id: str
     kind: str
     prompt: str
-    url: str | None = None
-    data: dict[str, Any] | None = None
-    expires_at: datetime | None = None
+    url: str | None
+    data: dict[str, Any] | None
+    expires_at: datetime | None
 
-    def __post_init__(self) -> None:
-        _set(self, "id", _text(self.id, "id"))
-        _set(self, "kind", _text(self.kind, "kind"))
-        _set(self, "prompt", _text(self.prompt, "prompt"))
-        if self.url is not None:
-            _set(self, "url", _text(self.url, "url"))
-        if self.data is not None:
-            _set(self, "data", _object(self.data, "data"))
-        if self.expires_at is not None:
-            _set(self, "expires_at", _instant(self.expires_at, "expires_at"))
+    def __init__(
+        self,
+        id: str,
+        kind: str,
+        prompt: str,
+        url: str | None = None,
+        data: dict[str, Any] | None = None,
+        expires_at: datetime | None = None,
+    ) -> None:
+        put(self, "id", _text(id, "id"))
+        put(self, "kind", _text(kind, "kind"))
+        put(self, "prompt", _text(prompt, "prompt"))
+        put(self, "url", None if url is None else _text(url, "url"))
+        put(self, "data", None if data is None else _object(data, "data"))
+        put(self, "expires_at", None if expires_at is None else _instant(expires_at, "expires_at"))
 
     def _form(self) -> dict[str, Any]:
         form: dict[str, Any] = {"id": self.id, "kind": self.kind, "prompt": self.prompt}
@@ -76,7 +87,7 @@ class Request(JsonValue):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class Answer(JsonValue):
     """What settles a request; `id` echoes the request's.
 
@@ -89,19 +100,23 @@ class Answer(JsonValue):
 
     id: str
     ok: bool
-    data: dict[str, Any] | None = None
-    reason: Literal["declined", "cancelled", "expired"] | None = None
+    data: dict[str, Any] | None
+    reason: Reason | None
 
-    def __post_init__(self) -> None:
-        _set(self, "id", _text(self.id, "id"))
-        _flag(self.ok, "ok")
-        if self.data is not None:
-            _set(self, "data", _object(self.data, "data"))
-        if self.reason is None:
-            return
-        if self.reason not in REASONS:
+    def __init__(
+        self,
+        id: str,
+        ok: bool,
+        data: dict[str, Any] | None = None,
+        reason: Reason | None = None,
+    ) -> None:
+        if reason is not None and reason not in REASONS:
             raise PayloadError(f"reason: expected one of {', '.join(REASONS)}", key="reason")
-        if self.ok:
+        put(self, "id", _text(id, "id"))
+        put(self, "ok", _flag(ok, "ok"))
+        put(self, "data", None if data is None else _object(data, "data"))
+        put(self, "reason", reason)
+        if ok and reason is not None:
             raise PayloadError("reason: goes with ok false only", key="reason")
 
     def _form(self) -> dict[str, Any]:
@@ -119,7 +134,7 @@ class Answer(JsonValue):
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class RelayCall(JsonValue):
     """One call that the host is asked to execute.
 
@@ -131,11 +146,17 @@ class RelayCall(JsonValue):
     input: dict[str, Any]
     arguments: str
 
-    def __post_init__(self) -> None:
-        _set(self, "id", _text(self.id, "id"))
-        _set(self, "name", _text(self.name, "name"))
-        _set(self, "input", _object(self.input, "input"))
-        _set(self, "arguments", _text(self.arguments, "arguments"))
+    def __init__(
+        self,
+        id: str,
+        name: str,
+        input: dict[str, Any],
+        arguments: str,
+    ) -> None:
+        put(self, "id", _text(id, "id"))
+        put(self, "name", _text(name, "name"))
+        put(self, "input", _object(input, "input"))
+        put(self, "arguments", _text(arguments, "arguments"))
 
     def _form(self) -> dict[str, Any]:
         return {"id": self.id, "name": self.name, "input": plain(self.input, "input"), "arguments": self.arguments}
@@ -145,7 +166,7 @@ class RelayCall(JsonValue):
         return cls(**{key: _need(value, key) for key in ("id", "name", "input", "arguments")})
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
+@value
 class RelayResult(JsonValue):
     """What the host's tool gave for one call.
 
@@ -158,15 +179,20 @@ class RelayResult(JsonValue):
 
     id: str
     output: Any
-    is_error: bool = False
-    parts: list[dict[str, Any]] | None = None
+    is_error: bool
+    parts: list[dict[str, Any]] | None
 
-    def __post_init__(self) -> None:
-        _set(self, "id", _text(self.id, "id"))
-        _set(self, "output", plain(self.output, "output"))
-        _flag(self.is_error, "isError")
-        if self.parts is not None:
-            _set(self, "parts", _parts(self.parts, "parts"))
+    def __init__(
+        self,
+        id: str,
+        output: Any,
+        is_error: bool = False,
+        parts: Sequence[Image | File | dict[str, Any]] | None = None,
+    ) -> None:
+        put(self, "id", _text(id, "id"))
+        put(self, "output", plain(output, "output"))
+        put(self, "is_error", _flag(is_error, "isError"))
+        put(self, "parts", None if parts is None else _parts(parts, "parts"))
 
     def _form(self) -> dict[str, Any]:
         form = {"id": self.id, "output": plain(self.output, "output"), "isError": self.is_error}
@@ -190,7 +216,7 @@ def relay_answer(request_id: str, results: Iterable[RelayResult]) -> Answer:
     >>> relay_answer("req_1", [RelayResult("call_1", "no such file", is_error=True)]).data
     {'results': [{'id': 'call_1', 'output': 'no such file', 'isError': True}]}
     """
-    forms = []
+    forms: list[dict[str, Any]] = []
     for at, result in enumerate(results):
         if not isinstance(result, RelayResult):
             raise _wrong(result, f"results[{at}]", "a RelayResult")
@@ -198,7 +224,7 @@ def relay_answer(request_id: str, results: Iterable[RelayResult]) -> Answer:
     return Answer(request_id, ok=True, data={"results": forms})
 
 
-def answer_output(id: str, output: Any) -> Answer:  # noqa: A002 - the contract's name
+def answer_output(id: str, output: Any) -> Answer:
     """The answer for the single outstanding relay call of a request.
 
     False, 0, "", [], {} and None are outputs like any other (contract 6.9).
@@ -210,7 +236,7 @@ def answer_output(id: str, output: Any) -> Answer:  # noqa: A002 - the contract'
 
 
 def answer_declined(
-    id: str,  # noqa: A002 - the contract's name
+    id: str,
     reason: Literal["", "declined", "cancelled", "expired"] = "",
 ) -> Answer:
     """The answer of a host that has no result; the model reads why, and the run goes on.
@@ -236,7 +262,7 @@ def relay_calls_of(request: Request) -> list[RelayCall]:
     calls = (request.data or {}).get("calls")
     if not isinstance(calls, list):
         raise _wrong(calls, "data.calls", "a list")
-    read = []
+    read: list[RelayCall] = []
     for at, call in enumerate(calls):
         try:
             read.append(RelayCall.from_dict(call))
@@ -250,7 +276,7 @@ def _wrong(value: object, key: str, expected: str) -> PayloadError:
     return PayloadError(f"{key}: expected {expected}, got {type(value).__name__}", key=key)
 
 
-def _mapping(value: object) -> Mapping[str, Any]:
+def _mapping(value: Any) -> Mapping[str, Any]:
     if not isinstance(value, Mapping):
         raise PayloadError(f"expected an object, got {type(value).__name__}", key="")
     return value
@@ -269,26 +295,31 @@ def _text(value: object, key: str) -> str:
     return clean(value)
 
 
-def _flag(value: object, key: str) -> None:
+def _flag(value: object, key: str) -> bool:
     if not isinstance(value, bool):
         raise _wrong(value, key, "a boolean")
+    return value
 
 
-def _object(value: object, key: str) -> dict[str, Any]:
+def _object(value: Any, key: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise _wrong(value, key, "an object")
     copy: dict[str, Any] = plain(value, key)
     return copy
 
 
-def _parts(value: object, key: str) -> list[dict[str, Any]]:
+def _parts(value: Any, key: str) -> list[dict[str, Any]]:
     if not isinstance(value, list | tuple):
         raise _wrong(value, key, "a list")
-    parts: list[dict[str, Any]] = plain(value, key, lambda part: part.to_dict() if hasattr(part, "to_dict") else part)
+    parts: list[dict[str, Any]] = plain(value, key, _part)
     for at, part in enumerate(parts):
         if not isinstance(part, dict):
             raise _wrong(part, f"{key}[{at}]", "an object")
     return parts
+
+
+def _part(value: Any) -> object:
+    return value.to_dict() if hasattr(value, "to_dict") else value
 
 
 def _instant(value: object, key: str) -> datetime:
@@ -316,8 +347,6 @@ def _read_instant(value: object) -> datetime:
             pass
     raise PayloadError("expiresAt: not an RFC 3339 time such as 2026-01-31T09:30:00Z", key="expiresAt")
 
-
-_set = object.__setattr__
 
 RELAY_KIND = "tool_call"
 RELAY_OUTPUT_KEY = "output"

@@ -5,14 +5,16 @@ nothing of the loop: arguments arrive validated, and the output is stored by who
 Schemas are made by `_schema`, calls are made by `_call`; both load at the first `define_tool`.
 """
 
+# JSON values are any value, and callers without a type checker are checked here:
+# pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnnecessaryIsInstance=false
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from toolrelay._json import encode, plain
 from toolrelay._text import clean
+from toolrelay._value import Value, put, value
 from toolrelay.errors import PayloadError, ToolkitError
 from toolrelay.relay import RELAY_KIND, Request
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from toolrelay.relay import Answer
 
     Schema = Mapping[str, Any]
+    Call = Callable[[bytes, "ToolContext"], Coroutine[Any, Any, "ToolOutput | Parked"]]
 
 
 class ToolOutput(NamedTuple):
@@ -109,8 +112,8 @@ class Parked(Exception):  # noqa: N818 - no error: it may be raised to leave a d
         return f"{self.kind}: {self.prompt}"
 
 
-@dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Tool:
+@value
+class Tool(Value):
     """A tool as the toolkit takes it; made by `define_tool` or `relay_tool`.
 
     `schema` is this tool's own copy. `retry_safe` says that a call which a crash interrupted may
@@ -120,10 +123,28 @@ class Tool:
     name: str
     description: str
     schema: dict[str, Any]
-    relay: bool = False
-    retry_safe: bool = False
-    function: Callable[..., Any] | None = None
-    call: Callable[[bytes, ToolContext], Coroutine[Any, Any, ToolOutput | Parked]] | None = None
+    relay: bool
+    retry_safe: bool
+    function: Callable[..., Any] | None
+    call: Call | None
+
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        schema: dict[str, Any],
+        relay: bool = False,
+        retry_safe: bool = False,
+        function: Callable[..., Any] | None = None,
+        call: Call | None = None,
+    ) -> None:
+        put(self, "name", name)
+        put(self, "description", description)
+        put(self, "schema", schema)
+        put(self, "relay", relay)
+        put(self, "retry_safe", retry_safe)
+        put(self, "function", function)
+        put(self, "call", call)
 
     def invoke(self, arguments: bytes, context: ToolContext) -> Coroutine[Any, Any, ToolOutput | Parked]:
         """Runs the tool with its arguments as JSON; what goes wrong in it is an error output.
@@ -213,7 +234,7 @@ def define_tool(
 
     Raises `ToolkitError` naming the tool for a function that no schema can describe.
     """
-    import sys
+    from inspect import currentframe
 
     from toolrelay._call import raw, typed
 
@@ -222,7 +243,8 @@ def define_tool(
         call = raw(tool, fn)
         told, own = _describe(tool, description), _own(tool, schema)
         return Tool(tool, told, own, retry_safe=retry_safe, function=fn, call=call)
-    scope = sys._getframe(1).f_locals
+    frame = currentframe()
+    scope = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
 
     def define(function: Callable[..., Any]) -> Tool:
         tool = _name(name if isinstance(name, str) else getattr(function, "__name__", None))
@@ -273,7 +295,7 @@ def _own(name: str, schema: Schema | None) -> dict[str, Any]:
     if schema is None:
         return {"type": "object", "properties": {}}
     try:
-        copy: object = plain(schema, "schema")
+        copy = plain(schema, "schema")
     except PayloadError as error:
         raise ToolkitError(f"{name}: {error}", tool=name) from None
     if not isinstance(copy, dict) or copy.get("type", "object") != "object":
