@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::id::{CallId, RequestId};
 use crate::json::{self, Json};
+use crate::request::keys_of;
 
 /// The key under which a single relay result rides.
 pub const RELAY_OUTPUT_KEY: &str = "output";
@@ -68,28 +69,39 @@ impl Answer {
                 return None;
             }
             let results: Vec<Fields<'_>> = serde_json::from_str(results.get()).ok()?;
-            let read = results.iter().map(|entry| {
-                let id: CallId = serde_json::from_str(entry.get("id")?.get()).ok()?;
-                Some((id, given(entry)?))
-            });
-            return read.collect::<Option<Vec<_>>>().map(RelayData::Results);
+            return results.iter().map(by_call).collect::<Option<Vec<_>>>().map(RelayData::Results);
         }
         given(&fields).map(RelayData::Single)
     }
 
-    /// The keys of `data`, for messages.
+    /// The keys of `data`, for messages; those of the first entry of `results` that cannot be read too.
     pub fn data_keys(&self) -> Vec<String> {
-        crate::request::keys_of(self.data.as_ref())
+        let mut keys = keys_of(self.data.as_ref().map_or("", Json::get));
+        let fields: Option<Fields<'_>> = self.data.as_ref().and_then(|data| serde_json::from_str(data.get()).ok());
+        let results: Vec<&RawValue> =
+            fields.and_then(|fields| serde_json::from_str(fields.get("results")?.get()).ok()).unwrap_or_default();
+        let unreadable =
+            |entry: &&RawValue| serde_json::from_str(entry.get()).ok().is_none_or(|entry| by_call(&entry).is_none());
+        if let Some((at, entry)) = results.into_iter().enumerate().find(|(_, entry)| unreadable(entry)) {
+            keys.extend(keys_of(entry.get()).into_iter().map(|key| format!("results[{at}].{key}")));
+        }
+        keys
     }
 }
 
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
+/// One entry of `results`.
+fn by_call(entry: &Fields<'_>) -> Option<(CallId, Given)> {
+    let id: CallId = serde_json::from_str(entry.get("id")?.get()).ok()?;
+    Some((id, given(entry)?))
+}
+
 fn given(fields: &Fields<'_>) -> Option<Given> {
     let output = fields.get(RELAY_OUTPUT_KEY)?.get();
     let text = serde_json::from_str::<String>(&json::mend_escapes(output)).unwrap_or_else(|_| output.to_owned());
     let is_error = match fields.get("isError") {
-        Some(flag) => serde_json::from_str(flag.get()).ok()?,
+        Some(flag) => serde_json::from_str::<Option<bool>>(flag.get()).ok()?.unwrap_or(false),
         None => false,
     };
     let parts = fields.get("parts").map(|parts| Json::from(*parts)).filter(|parts| parts.get() != "null");

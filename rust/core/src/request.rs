@@ -78,16 +78,14 @@ impl Request {
 
     /// The keys of `data`, for messages.
     pub fn data_keys(&self) -> Vec<String> {
-        keys_of(self.data.as_ref())
+        keys_of(self.data.as_ref().map_or("", Json::get))
     }
 }
 
-/// The keys of an object, in order; none for anything else.
-pub(crate) fn keys_of(data: Option<&Json>) -> Vec<String> {
+/// The keys of an object, sorted; none for anything else.
+pub(crate) fn keys_of(json: &str) -> Vec<String> {
     type Keys<'a> = std::collections::BTreeMap<String, &'a RawValue>;
-    data.and_then(|data| serde_json::from_str::<Keys<'_>>(data.get()).ok())
-        .map(|map| map.into_keys().collect())
-        .unwrap_or_default()
+    serde_json::from_str::<Keys<'_>>(json).map(|map| map.into_keys().collect()).unwrap_or_default()
 }
 
 #[derive(Serialize)]
