@@ -6,12 +6,13 @@
 //! an error; what stood between moves behind; a result without a call is dropped, with a warning;
 //! ids are unique. Mending twice changes nothing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use thiserror::Error;
 
 use crate::id::CallId;
-use crate::message::{Body, Call, Message};
+use crate::message::{Body, Call, Message, Pending};
+use crate::request::Request;
 use crate::run::texts;
 use crate::tool::{Outcome, ToolOutput};
 use crate::transcript::Transcript;
@@ -114,8 +115,10 @@ fn is_sound(messages: &[Message]) -> bool {
             Body::System | Body::User => {}
         }
     }
-    let last = messages.iter().rposition(|message| message.assistant().is_some());
-    messages.iter().take(last.unwrap_or(0)).all(|message| !message.is_placeholder())
+    let last = messages.iter().rposition(|message| message.assistant().is_some()).unwrap_or(0);
+    let (earlier, turn) = messages.split_at(last);
+    let parked = |messages: &[Message]| messages.iter().any(Message::is_placeholder);
+    !parked(earlier) && (due.is_empty() || !parked(turn))
 }
 
 /// An assistant message (absent before the first), its results by call, and what follows.
@@ -123,6 +126,8 @@ fn is_sound(messages: &[Message]) -> bool {
 struct Unit {
     assistant: Option<Message>,
     results: Vec<Option<Message>>,
+    /// Requests whose placeholder gave way to a result.
+    requests: Vec<Request>,
     followed_by: Vec<Message>,
 }
 
@@ -140,15 +145,17 @@ impl Unit {
 
 fn pair(messages: &[Message], warnings: &mut Vec<Warning>) -> Result<Vec<Unit>, Conflict> {
     let mut units = vec![Unit::default()];
+    let mut homes: HashMap<&CallId, usize> = HashMap::new();
     for message in messages {
         match message.body() {
             Body::Assistant(assistant) => {
                 let results = assistant.calls.iter().map(|_| None).collect();
-                units.push(Unit { assistant: Some(message.clone()), results, followed_by: Vec::new() });
+                homes.extend(assistant.calls.iter().map(|call| (&call.id, units.len())));
+                units.push(Unit { assistant: Some(message.clone()), results, ..Unit::default() });
             }
             Body::Tool(result) => {
-                let home = units.iter_mut().rev().find_map(|unit| unit.place(&result.call).map(|at| (unit, at)));
-                match home {
+                let home = homes.get(&result.call).and_then(|unit| units.get_mut(*unit));
+                match home.and_then(|unit| unit.place(&result.call).map(|at| (unit, at))) {
                     Some((unit, at)) => settle(unit, at, message)?,
                     None => warnings.push(Warning::ResultWithoutCall { call: result.call.clone() }),
                 }
@@ -167,16 +174,30 @@ fn settle(unit: &mut Unit, at: usize, new: &Message) -> Result<(), Conflict> {
     let keep = match &unit.results[at] {
         None => true,
         Some(old) if is_stand_in(old) => !is_stand_in(new),
-        Some(old) if is_stand_in(new) || old.content() == new.content() => false,
+        Some(old) if is_stand_in(new) || (old.content() == new.content() && old.parts() == new.parts()) => false,
         Some(_) => {
             let call = &unit.calls()[at];
             return Err(Conflict { call: call.id.clone(), name: call.name.clone() });
         }
     };
-    if keep {
-        unit.results[at] = Some(new.clone());
-    }
+    let gone = if keep { unit.results[at].replace(new.clone()) } else { Some(new.clone()) };
+    let request = gone.as_ref().and_then(|gone| gone.result()?.pending.as_ref()?.request.clone());
+    unit.requests.extend(request);
     Ok(())
+}
+
+/// A placeholder that only names its request gets the whole of it when the one that had it is gone.
+fn with_request(message: Message, requests: &mut Vec<Request>) -> Message {
+    let Some((result, pending)) = message.result().and_then(|result| Some((result, result.pending.as_ref()?))) else {
+        return message;
+    };
+    match requests.iter().position(|request| request.id == pending.id) {
+        Some(at) if pending.request.is_none() => {
+            let request = Some(requests.swap_remove(at));
+            Message::placeholder(&result.call, Pending { request, ..pending.clone() })
+        }
+        Some(_) | None => message,
+    }
 }
 
 /// Whether a result only stands in for one: a placeholder, a marked stand-in, or one of the texts
@@ -190,17 +211,18 @@ fn lay_out(units: Vec<Unit>, warnings: &mut Vec<Warning>) -> Vec<Message> {
     let mut seen: HashSet<CallId> = HashSet::new();
     let mut messages = Vec::new();
     let last = units.len().saturating_sub(1);
-    for (number, unit) in units.into_iter().enumerate() {
+    for (number, mut unit) in units.into_iter().enumerate() {
         let calls = unit.calls().to_vec();
         let fresh = fresh_ids(&calls, &mut seen, warnings);
-        if let Some(assistant) = unit.assistant {
+        if let Some(assistant) = unit.assistant.take() {
             messages.push(if fresh == calls { assistant } else { assistant.with_calls(fresh.clone()) });
         }
-        let open = number == last && unit.followed_by.is_empty();
+        let parked = unit.results.iter().flatten().any(Message::is_placeholder);
+        let open = number == last && unit.followed_by.is_empty() && !parked;
         for (result, (was, now)) in unit.results.into_iter().zip(calls.iter().zip(&fresh)) {
             let passed_over = number < last && result.as_ref().is_some_and(Message::is_placeholder);
             let message = match result {
-                Some(result) if !passed_over => result,
+                Some(result) if !passed_over => with_request(result, &mut unit.requests),
                 None if open => continue,
                 Some(_) => {
                     warnings.push(Warning::PassedOver { call: now.id.clone(), name: now.name.clone() });

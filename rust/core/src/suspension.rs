@@ -74,7 +74,8 @@ impl Suspension {
                     None => Parked::Settled(message.clone()),
                     Some(pending) => {
                         suspension.turns = suspension.turns.max(pending.turns);
-                        suspension.requests.extend(pending.request.clone());
+                        let known = suspension.requests.iter().any(|request| request.id == pending.id);
+                        suspension.requests.extend(pending.request.clone().filter(|_| !known));
                         Parked::Waiting(pending.id.clone())
                     }
                 },
