@@ -23,7 +23,7 @@ use crate::answer::{Answer, Reason};
 use crate::id::{EffectId, IdSource};
 use crate::message::Message;
 use crate::reply::{Stop, Usage};
-use crate::request::Request;
+use crate::request::{RELAY_KIND, Request};
 use crate::resume::{self, Missing, Step};
 use crate::run::io::{Effect, Failure, Input, Limit, Outcome, Output, Park, Refused};
 use crate::run::turn::{Slot, Turn};
@@ -218,8 +218,10 @@ impl Run {
 
     fn park(&mut self, effect: EffectId, park: Park) -> Result<(), Refused> {
         let (turn, at) = self.slot(effect, Slot::is_running)?;
-        if matches!(turn.slots[at], Slot::Running { answered: true, .. }) {
-            turn.settle(at, &ToolOutput::failed(tool::Outcome::Error, texts::unresolved(&park.prompt)));
+        let answered = matches!(turn.slots[at], Slot::Running { answered: true, .. });
+        if answered || park.kind == RELAY_KIND {
+            let text = if answered { texts::unresolved(&park.prompt) } else { texts::RELAY_KIND_TAKEN.to_owned() };
+            turn.settle(at, &ToolOutput::failed(tool::Outcome::Error, text));
             self.close_turn_if_over();
             return Ok(());
         }

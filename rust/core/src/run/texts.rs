@@ -9,6 +9,9 @@ pub(crate) const INTERRUPTED: &str = "interrupted: the call had started and may 
 pub(crate) const NOT_STARTED: &str = "not run: the run was stopped before this call started";
 pub(crate) const SUPERSEDED: &str = "superseded: a new prompt came before an answer; the call was not executed";
 
+pub(crate) const RELAY_KIND_TAKEN: &str =
+    "the tool parked with the kind tool_call, which only relay tools have; it must park with a kind of its own";
+
 /// The outcome and text for a request that was not answered.
 pub(crate) fn refusal(reason: Option<Reason>) -> (Outcome, &'static str) {
     match reason {
