@@ -7,14 +7,14 @@ use thiserror::Error;
 
 use crate::answer::Answer;
 use crate::id::IdSource;
-use crate::message::{Message, Pending};
+use crate::message::{Body, Message, Pending};
 use crate::repair::{self, Conflict, Warning};
 use crate::reply::Usage;
 use crate::request::Request;
 use crate::resume::{self, Missing, ResumeError};
 use crate::run::turn::{Slot, Turn};
 use crate::run::{Phase, Run, RunConfig, texts};
-use crate::suspension::{Parked, Suspension};
+use crate::suspension::{NotSuspended, Parked, Suspension};
 use crate::tool::{Outcome, ToolOutput, Tools};
 use crate::transcript::Transcript;
 
@@ -69,10 +69,8 @@ impl Run {
         } else {
             settle_unanswered(transcript, &mut warnings)
         };
-        let open_end = match transcript.messages().last() {
-            None => false,
-            Some(last) => last.assistant().is_none_or(|assistant| !assistant.calls.is_empty()),
-        };
+        let last = transcript.messages().last().map(Message::body);
+        let open_end = matches!(last, Some(Body::User | Body::Tool(_)));
         let first = transcript.len();
         match prompt {
             Some(prompt) => transcript.push(prompt),
@@ -96,7 +94,11 @@ impl Run {
     ) -> Result<(Self, Vec<Warning>), ResumeError> {
         let broken = |conflict: Conflict| ResumeError::Broken { reason: conflict.to_string() };
         let repair::Mended { transcript, warnings } = repair::mend(history).map_err(broken)?;
-        let suspension = Suspension::from_transcript(transcript)?;
+        let passed_over = warnings.iter().any(|warning| matches!(warning, Warning::PassedOver { .. }));
+        let suspension = Suspension::from_transcript(transcript).map_err(|why| match why {
+            NotSuspended::Settled if passed_over => NotSuspended::Stale,
+            NotSuspended::Empty | NotSuspended::Settled | NotSuspended::Stale => why,
+        })?;
         let steps = resume::plan(&suspension, pending, answer, missing, now_ms)?;
         let mut run = Self::restore(suspension, pending, config);
         for (at, step) in steps {
