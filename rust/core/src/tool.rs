@@ -28,7 +28,7 @@ pub struct ToolSpec {
 }
 
 /// The tools of a run. Lookups are by the host's own names; `resolve` takes a wire name.
-pub trait Tools {
+pub trait Tools: Send + Sync {
     /// The host's name for a name as it came from a provider, if there is such a tool.
     fn resolve(&self, wire_name: &str) -> Option<&str>;
     /// The kind of a tool, by the host's name.

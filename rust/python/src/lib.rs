@@ -1,14 +1,40 @@
 //! The native module `toolrelay._core`. It registers; each class lives in its own file.
 
 mod bridge;
+mod client;
+mod convert;
+mod errors;
+mod host;
+mod model;
+mod result;
+mod segment;
+mod stores;
+mod toolkit;
+mod transcript;
 
 use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    use super::{Bound, PyModule, PyResult};
+
     #[pymodule_export]
     use super::bridge::_bridge_probe;
-    use super::*;
+    #[pymodule_export]
+    use super::client::NativeClient;
+    #[pymodule_export]
+    use super::host::Reply;
+    #[pymodule_export]
+    use super::result::{PyUsage, RunResult, ToolCallRecord};
+    #[pymodule_export]
+    use super::segment::Segment;
+    #[pymodule_export]
+    use super::stores::{PyMemoryStore, PySqliteStore};
+    #[pymodule_export]
+    use super::toolkit::NativeToolkit;
+    #[pymodule_export]
+    use super::transcript::PyTranscript;
+
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         Ok(())

@@ -1,0 +1,94 @@
+"""What a run has the event loop do: run a tool, ask the host inline, call an in-process model.
+
+This module owns the tasks; the native module calls its `start_*` functions on the loop's thread and
+learns the end through the reply. It decides nothing of the run.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any
+
+from toolrelay._json import encode
+from toolrelay.errors import PayloadError
+from toolrelay.inprocess import InProcessRequest, reply_of
+from toolrelay.relay import Answer
+from toolrelay.tools import ToolContext, ToolOutput
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from contextvars import Context
+
+    from toolrelay._core import Reply
+    from toolrelay.relay import Request
+    from toolrelay.tools import Tool
+
+
+def start_tool(
+    context: Context, tool: Tool, arguments: bytes, call_id: str, answer: Answer | None, key: str, reply: Reply
+) -> asyncio.Task[None]:
+    """Runs a local tool as a task with the caller's context variables."""
+    run = _run_tool(tool, arguments, ToolContext(call_id, tool.name, answer, key), reply)
+    return asyncio.get_running_loop().create_task(run, context=context.copy())
+
+
+async def _run_tool(tool: Tool, arguments: bytes, context: ToolContext, reply: Reply) -> None:
+    try:
+        end = await tool.invoke(arguments, context)
+    except asyncio.CancelledError:
+        context.cancel()
+        raise
+    if isinstance(end, ToolOutput):
+        reply.finish(end.text, encode(end.parts) if end.parts else None, end.is_error)
+    else:
+        reply.park(end.to_json())
+
+
+def start_ask(
+    context: Context, wait_for: Callable[[Request], Any], request: Request, reply: Reply
+) -> asyncio.Task[None]:
+    """Asks the host inline for an answer to a request."""
+    return asyncio.get_running_loop().create_task(_ask(wait_for, request, reply), context=context.copy())
+
+
+async def _ask(wait_for: Callable[[Request], Any], request: Request, reply: Reply) -> None:
+    try:
+        answer = await _call(wait_for, request)
+        if answer is not None and not isinstance(answer, Answer):
+            raise PayloadError(f"wait_for must return an Answer or None, not {type(answer).__name__}", key="answer")
+    except Exception as error:  # whatever it is, it reaches the caller as the cause
+        reply.ask_failed(error)
+        return
+    if answer is None:
+        reply.not_here()
+    else:
+        reply.answer(answer.to_json())
+
+
+def start_model(context: Context, generate: Callable[[Any], Any], body: bytes, reply: Reply) -> asyncio.Task[None]:
+    """Calls the in-process model."""
+    return asyncio.get_running_loop().create_task(_generate(generate, body, reply), context=context.copy())
+
+
+async def _generate(generate: Callable[[Any], Any], body: bytes, reply: Reply) -> None:
+    try:
+        made = reply_of(await _call(generate, InProcessRequest(body)))
+    except Exception as error:  # whatever it is, it reaches the caller as the cause
+        reply.model_failed(error)
+        return
+    reply.model(made)
+
+
+async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
+    """Calls a function of the host: an async one here, a plain one in a worker thread."""
+    if _is_async(function):
+        return await function(argument)
+    result = await asyncio.get_running_loop().run_in_executor(None, copy_context().run, function, argument)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _is_async(function: Callable[[Any], Any]) -> bool:
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
+

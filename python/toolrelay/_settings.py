@@ -1,0 +1,79 @@
+"""The settings of a client, checked at the door."""
+
+from __future__ import annotations
+
+import os
+import socket
+import uuid
+from typing import TYPE_CHECKING, Any
+
+from toolrelay._json import encode, plain
+from toolrelay.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def provider_settings(
+    style: str,
+    model: str,
+    base_url: str | None,
+    api_key: str | None,
+    headers: Mapping[str, str] | None,
+    request_params: Mapping[str, Any] | None,
+    retries: int,
+) -> dict[str, Any]:
+    """How a provider is reached, as the native client takes it."""
+    if style not in _PROVIDERS:
+        raise ConfigurationError(f"unknown style {style!r}: use one of {', '.join(_PROVIDERS)}")
+    if not isinstance(model, str) or not model:
+        raise ConfigurationError("model must be the name of a model")
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        raise ConfigurationError(f"retries must be a whole number from 0 on, not {retries!r}")
+    default_url, variable = _PROVIDERS[style]
+    params = plain(dict(request_params or {}), "request_params")
+    return {
+        "style": style,
+        "model": model,
+        "base_url": base_url if base_url is not None else default_url,
+        "api_key": _key(api_key, variable),
+        "headers": [(str(name), str(value)) for name, value in (headers or {}).items()],
+        "params": [(name, encode(value)) for name, value in params.items()],
+        "retries": retries,
+    }
+
+
+def run_settings(
+    system_prompt: str | None, max_turns: int, timeout: float | None, lease: float, wait_for: object
+) -> dict[str, Any]:
+    """The limits of runs, as the native client takes them."""
+    if isinstance(max_turns, bool) or not isinstance(max_turns, int) or not 0 < max_turns < _MOST:
+        raise ConfigurationError(f"max_turns must be a whole number from 1 on, not {max_turns!r}")
+    if wait_for is not None and not callable(wait_for):
+        raise ConfigurationError(f"wait_for must be a function, not {type(wait_for).__name__}")
+    return {
+        "system_prompt": system_prompt,
+        "max_turns": max_turns,
+        "timeout": None if timeout is None else float(timeout),
+        "lease": float(lease),
+        "owner": f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}",
+        "wait_for": wait_for,
+    }
+
+
+def _key(api_key: str | None, variable: str) -> str:
+    if api_key is None:
+        api_key = os.environ.get(variable)
+        if not api_key:
+            raise ConfigurationError(
+                f"no API key: pass api_key, or set {variable} (api_key='' for a server that wants none)",
+                variable=variable,
+            )
+    return api_key
+
+
+_PROVIDERS = {
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+}
+_MOST = 2**32

@@ -1,0 +1,241 @@
+"""The client: a model, its limits and a store, and the runs that it makes.
+
+This module owns the Python face of a run; the loop itself, with its halts and resumes, is native.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from contextvars import copy_context
+from typing import TYPE_CHECKING, Any, Literal
+
+from toolrelay._core import MemoryStore, NativeClient, Transcript
+from toolrelay._json import encode, plain
+from toolrelay._settings import provider_settings, run_settings
+from toolrelay._sync import run_here
+from toolrelay.errors import PayloadError
+from toolrelay.toolkit import Toolkit
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from toolrelay._core import RunResult, Segment, SqliteStore
+    from toolrelay.inprocess import InProcessRequest, InProcessResponse
+    from toolrelay.relay import Answer, Request
+
+    Prompt = str | Sequence[Mapping[str, Any]]
+    History = Transcript | Sequence[Mapping[str, Any]] | str | bytes
+    WaitFor = Callable[[Request], Answer | None] | Callable[[Request], Awaitable[Answer | None]]
+    Made = InProcessResponse | str | Mapping[str, Any]
+    Generate = Callable[[InProcessRequest], Made] | Callable[[InProcessRequest], Awaitable[Made]]
+    AnyStore = MemoryStore | SqliteStore
+    OnPending = Literal["error", "supersede"]
+    Missing = Literal["error", "wait"]
+
+
+class Client:
+    """Runs conversations with one model; made by `create_client` or `create_in_process_client`.
+
+    One client serves any number of runs at once, on any event loop. Every run ends with a `RunResult` whose `status` is
+    `done`, `pending` (calls wait for the host), or `incomplete` (a limit ended it, see `limit`). What goes wrong is a
+    `ToolRelayError`; where a run had begun, its `transcript` is a history for the next one.
+    """
+
+    __slots__ = ("_label", "_native")
+
+    def __init__(self, native: NativeClient, label: str) -> None:
+        self._native = native
+        self._label = label
+
+    async def run(
+        self,
+        prompt: Prompt | None,
+        toolkit: Toolkit,
+        history: History | None = None,
+        *,
+        on_pending: OnPending = "error",
+    ) -> RunResult:
+        """Runs from a prompt to the end or a halt; without a prompt it goes on from a settled transcript.
+
+        `prompt` is text or a list of OpenAI content parts; `history` a `Transcript`, a list of message dicts, or JSON.
+        The history is never changed. A history that waits for answers is a `PendingError`, or with
+        `on_pending="supersede"` its calls are settled as superseded (contract 6.14).
+        """
+        segment = self._native.prompt(
+            toolkit._native, copy_context(), _history(history), None, _prompt(prompt), _is(on_pending, "supersede")
+        )
+        return await _end(segment)
+
+    async def run_with_answer(
+        self, toolkit: Toolkit, history: History, pending: Request, answer: Answer, missing: Missing = "error"
+    ) -> RunResult:
+        """Resumes a halted transcript: every call gets exactly one result, and the loop goes on (contract 6).
+
+        `pending` is the request that `answer` settles. A call that the answer leaves out gets an error result; with
+        `missing="wait"` it stays parked. An answer that does not fit is a `ResumeError`; nothing was changed, run or
+        sent.
+        """
+        segment = self._native.answer(
+            toolkit._native,
+            copy_context(),
+            _history(history),
+            None,
+            pending.to_json(),
+            answer.to_json(),
+            _is(missing, "wait"),
+        )
+        return await _end(segment)
+
+    async def ask(
+        self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
+    ) -> RunResult:
+        """`run` on the stored conversation `id`, which begins with its first prompt (contract 7.1).
+
+        A conversation that another run works on is `ConversationBusy`.
+        """
+        segment = self._native.prompt(
+            toolkit._native, copy_context(), None, id, _prompt(prompt), _is(on_pending, "supersede")
+        )
+        return await _end(segment)
+
+    async def ask_with_answer(
+        self, toolkit: Toolkit, id: str, pending: Request, answer: Answer, missing: Missing = "error"
+    ) -> RunResult:
+        """`run_with_answer` on the stored conversation `id`.
+
+        The answer is durable before the model is called. The same answer again gives the same outcome, or
+        `AnswerInProgress` while that run goes on; another one is `AlreadyAnswered` (contract 7.4).
+        """
+        segment = self._native.answer(
+            toolkit._native, copy_context(), None, id, pending.to_json(), answer.to_json(), _is(missing, "wait")
+        )
+        return await _end(segment)
+
+    def run_sync(
+        self,
+        prompt: Prompt | None,
+        toolkit: Toolkit,
+        history: History | None = None,
+        *,
+        on_pending: OnPending = "error",
+    ) -> RunResult:
+        """`run` for a program without an event loop; where one runs, it works in a thread of its own."""
+        return run_here(self.run(prompt, toolkit, history, on_pending=on_pending))
+
+    def run_with_answer_sync(
+        self, toolkit: Toolkit, history: History, pending: Request, answer: Answer, missing: Missing = "error"
+    ) -> RunResult:
+        """`run_with_answer` for a program without an event loop."""
+        return run_here(self.run_with_answer(toolkit, history, pending, answer, missing))
+
+    def ask_sync(
+        self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
+    ) -> RunResult:
+        """`ask` for a program without an event loop."""
+        return run_here(self.ask(prompt, toolkit, id=id, on_pending=on_pending))
+
+    def ask_with_answer_sync(
+        self, toolkit: Toolkit, id: str, pending: Request, answer: Answer, missing: Missing = "error"
+    ) -> RunResult:
+        """`ask_with_answer` for a program without an event loop."""
+        return run_here(self.ask_with_answer(toolkit, id, pending, answer, missing))
+
+    def __repr__(self) -> str:
+        return f"<Client {self._label}>"
+
+
+def create_client(
+    *,
+    style: Literal["openai", "anthropic"] = "openai",
+    model: str,
+    base_url: str | None = None,
+    api_key: str | None = None,
+    headers: Mapping[str, str] | None = None,
+    system_prompt: str | None = None,
+    max_turns: int = 10,
+    timeout: float | None = None,
+    retries: int = 2,
+    wait_for: WaitFor | None = None,
+    store: AnyStore | None = None,
+    request_params: Mapping[str, Any] | None = None,
+    connect_timeout: float = 10.0,
+    read_timeout: float = 600.0,
+    lease: float = 30.0,
+) -> Client:
+    """A client of a provider.
+
+    - `style`: the shape that the server speaks, Chat Completions or Messages.
+    - `base_url`: as the provider's official SDK takes it; left out, the provider's own.
+    - `api_key`: left out, it is read from `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`; `""` for a server that wants none.
+    - `request_params`: more keys of the request, such as `temperature`; they win, and `None` leaves a key out.
+    - `timeout`: seconds for a whole run; `connect_timeout` and `read_timeout`: for a connection, and for a silence.
+    - `max_turns`: model turns from a prompt on, halts included. `retries`: attempts after the first (contract 8.6).
+    - `wait_for`: answers requests inline (contract 4); without it a run halts.
+    - `store`: where `ask` keeps conversations; left out, this process's memory. `lease`: seconds that a claim on a
+      conversation lasts without a sign of life.
+
+    Raises `ConfigurationError` for settings that cannot work, naming the variable of a missing key.
+    """
+    settings = provider_settings(style, model, base_url, api_key, headers, request_params, retries)
+    settings |= {"connect_timeout": float(connect_timeout), "read_timeout": float(read_timeout)}
+    run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)
+    native = NativeClient(settings, store=store if store is not None else MemoryStore(), **run)
+    return Client(native, f"{style} {model} at {settings['base_url']}")
+
+
+def create_in_process_client(
+    *,
+    generate: Generate,
+    system_prompt: str | None = None,
+    max_turns: int = 10,
+    timeout: float | None = None,
+    wait_for: WaitFor | None = None,
+    store: AnyStore | None = None,
+    lease: float = 30.0,
+) -> Client:
+    """A client whose model is a function of this process, sync (called in a worker thread) or async.
+
+    `generate` receives an `InProcessRequest` and returns text, an `InProcessResponse`, or a Chat Completions message as
+    a dict. What it raises is the cause of a `GenerateError`. The other settings are those of `create_client`.
+
+    >>> from toolrelay import Toolkit, create_in_process_client
+    >>> client = create_in_process_client(generate=lambda request: f"you said {request.messages[-1]['content']}")
+    >>> client.run_sync("hello", Toolkit()).text
+    'you said hello'
+    """
+    run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)
+    native = NativeClient(generate, store=store if store is not None else MemoryStore(), **run)
+    return Client(native, "in process")
+
+
+async def _end(segment: Segment) -> RunResult:
+    try:
+        return await segment.future
+    except asyncio.CancelledError as cancelled:
+        # The run settles what was under way and saves it before the cancellation goes on.
+        with contextlib.suppress(Exception):
+            cancelled.transcript = (await segment.ended()).messages  # type: ignore[attr-defined]
+        raise
+
+
+def _history(history: History | None) -> Transcript | bytes | None:
+    if history is None or isinstance(history, Transcript):
+        return history
+    if isinstance(history, str):
+        return history.encode("utf-8", "surrogatepass")
+    if isinstance(history, bytes):
+        return history
+    return encode(plain(list(history), "history")).encode()
+
+
+def _prompt(prompt: Prompt | None) -> str | None:
+    if prompt is None:
+        return None
+    return encode(plain(prompt if isinstance(prompt, str) else list(prompt), "prompt"))
+
+
+def _is(value: str, other: str) -> bool:
+    if value not in ("error", other):
+        raise PayloadError(f"expected 'error' or {other!r}, not {value!r}", key=other)
+    return value == other

@@ -1,0 +1,208 @@
+//! `NativeClient`: the settings of a client, and the start of its segments.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+use toolrelay_core::answer::Answer;
+use toolrelay_core::json::Json;
+use toolrelay_core::message::Message;
+use toolrelay_core::request::Request;
+use toolrelay_core::resume::Missing;
+use toolrelay_core::run::OnPending;
+use toolrelay_core::wire::Style;
+use toolrelay_runtime::client::{Client, Place, Start};
+use toolrelay_runtime::conversation::Conversations;
+use toolrelay_runtime::http::{HttpOptions, HttpTransport};
+use toolrelay_runtime::http_model::{HttpModel, HttpModelConfig};
+use toolrelay_runtime::model::Model;
+use toolrelay_runtime::retry::RetryPolicy;
+use toolrelay_runtime::store::Store;
+
+use crate::bridge::Port;
+use crate::host::{Objects, PyHost};
+use crate::model::PyModel;
+use crate::segment::Segment;
+use crate::toolkit::NativeToolkit;
+use crate::transcript::PyTranscript;
+use crate::{convert, errors, stores};
+
+/// The settings of a client.
+#[pyclass(module = "toolrelay._core", frozen)]
+pub(crate) struct NativeClient {
+    reached: Reached,
+    store: Arc<dyn Store>,
+    owner: String,
+    lease: Duration,
+    max_turns: u32,
+    timeout: Option<Duration>,
+    wait_for: Option<Py<PyAny>>,
+}
+
+/// How the model is reached.
+enum Reached {
+    Http(Arc<HttpModel>),
+    InProcess { generate: Py<PyAny>, system: Option<String> },
+}
+
+#[pymethods]
+impl NativeClient {
+    /// `model` is the function of an in-process model, or a dict with the settings of a provider.
+    #[new]
+    #[pyo3(signature = (model, *, system_prompt, max_turns, timeout, lease, owner, wait_for, store))]
+    #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
+    fn new(
+        model: &Bound<'_, PyAny>,
+        system_prompt: Option<String>,
+        max_turns: u32,
+        timeout: Option<f64>,
+        lease: f64,
+        owner: String,
+        wait_for: Option<Py<PyAny>>,
+        store: &Bound<'_, PyAny>,
+    ) -> PyResult<Self> {
+        let reached = match model.cast::<PyDict>() {
+            Ok(settings) => Reached::Http(Arc::new(http_model(settings, system_prompt)?)),
+            Err(_) => Reached::InProcess { generate: model.clone().unbind(), system: system_prompt },
+        };
+        let py = model.py();
+        Ok(Self {
+            reached,
+            store: stores::of(store)?,
+            owner,
+            lease: seconds(py, "lease", lease)?,
+            max_turns,
+            timeout: timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?,
+            wait_for,
+        })
+    }
+
+    /// Starts a segment from a prompt: `prompt` is the JSON of a text or of a list of parts.
+    #[pyo3(signature = (toolkit, context, history, conversation, prompt, supersede))]
+    fn prompt(
+        &self,
+        toolkit: &Bound<'_, NativeToolkit>,
+        context: Py<PyAny>,
+        history: Option<&Bound<'_, PyAny>>,
+        conversation: Option<String>,
+        prompt: Option<&str>,
+        supersede: bool,
+    ) -> PyResult<Segment> {
+        let py = toolkit.py();
+        let prompt = prompt.map(|prompt| message(py, prompt)).transpose()?;
+        let on_pending = if supersede { OnPending::Supersede } else { OnPending::Refuse };
+        self.start(toolkit, context, history, conversation, Start::Prompt { prompt, on_pending })
+    }
+
+    /// Starts a segment from an answer: `pending` and `answer` are JSON.
+    #[pyo3(signature = (toolkit, context, history, conversation, pending, answer, wait))]
+    #[expect(clippy::too_many_arguments, reason = "one call from the Python facade")]
+    fn answer(
+        &self,
+        toolkit: &Bound<'_, NativeToolkit>,
+        context: Py<PyAny>,
+        history: Option<&Bound<'_, PyAny>>,
+        conversation: Option<String>,
+        pending: &[u8],
+        answer: &[u8],
+        wait: bool,
+    ) -> PyResult<Segment> {
+        let py = toolkit.py();
+        let pending: Request = convert::read(py, "the request", pending)?;
+        let answer: Answer = convert::read(py, "the answer", answer)?;
+        let missing = if wait { Missing::Wait } else { Missing::Error };
+        self.start(toolkit, context, history, conversation, Start::Answer { pending, answer, missing })
+    }
+}
+
+impl NativeClient {
+    fn start(
+        &self,
+        toolkit: &Bound<'_, NativeToolkit>,
+        context: Py<PyAny>,
+        history: Option<&Bound<'_, PyAny>>,
+        conversation: Option<String>,
+        start: Start,
+    ) -> PyResult<Segment> {
+        let py = toolkit.py();
+        let toolkit = toolkit.get();
+        let port = Port::of_running_loop(py)?;
+        let place = match &conversation {
+            Some(id) => Place::Conversation(id.clone()),
+            None => Place::History(PyTranscript::of(history)?),
+        };
+        let generate = match &self.reached {
+            Reached::Http(_) => None,
+            Reached::InProcess { generate, .. } => Some(generate.clone_ref(py)),
+        };
+        let objects = Objects {
+            context,
+            tools: Arc::clone(&toolkit.objects),
+            wait_for: self.wait_for.as_ref().map(|wait_for| wait_for.clone_ref(py)),
+            generate,
+            conversation,
+            failure: std::sync::Mutex::default(),
+        };
+        let host = PyHost { port, objects: Arc::new(objects), toolkit: Arc::clone(&toolkit.tools) };
+        let model: Arc<dyn Model> = match &self.reached {
+            Reached::Http(model) => Arc::clone(model) as Arc<dyn Model>,
+            Reached::InProcess { system, .. } => Arc::new(PyModel { host: host.clone(), system: system.clone() }),
+        };
+        let client = Client {
+            model,
+            conversations: Conversations::new(Arc::clone(&self.store), self.owner.clone(), self.lease),
+            max_turns: self.max_turns,
+            timeout: self.timeout,
+            inline: self.wait_for.is_some(),
+        };
+        Segment::start(py, client, place, start, host)
+    }
+}
+
+fn http_model(settings: &Bound<'_, PyDict>, system: Option<String>) -> PyResult<HttpModel> {
+    let py = settings.py();
+    let need = |key: &str| settings.as_any().get_item(key);
+    let style: String = need("style")?.extract()?;
+    let params: Vec<(String, String)> = need("params")?.extract()?;
+    let read = |(key, json): (String, String)| match Json::parse(&json) {
+        Ok(json) => Ok((key, json)),
+        Err(error) => Err(errors::raise(py, "ConfigurationError", &format!("request_params[{key:?}]: {error}"))),
+    };
+    let config = HttpModelConfig {
+        style: serde_json::from_value::<Style>(style.as_str().into())
+            .map_err(|_| errors::raise(py, "ConfigurationError", &format!("unknown style {style:?}")))?,
+        base_url: need("base_url")?.extract()?,
+        model: need("model")?.extract()?,
+        api_key: need("api_key")?.extract()?,
+        headers: need("headers")?.extract()?,
+        system,
+        params: params.into_iter().map(read).collect::<PyResult<_>>()?,
+        retry: RetryPolicy { retries: need("retries")?.extract()?, ..RetryPolicy::default() },
+    };
+    let connect: f64 = need("connect_timeout")?.extract()?;
+    let read: f64 = need("read_timeout")?.extract()?;
+    let options = HttpOptions {
+        connect_timeout: seconds(py, "connect_timeout", connect)?,
+        read_timeout: seconds(py, "read_timeout", read)?,
+        ..HttpOptions::default()
+    };
+    HttpModel::new(config, Arc::new(HttpTransport::new(options)))
+        .map_err(|error| errors::raise(py, "ConfigurationError", &error.to_string()))
+}
+
+fn message(py: Python<'_>, prompt: &str) -> PyResult<Message> {
+    let unreadable = |error: serde_json::Error| errors::raise(py, "PayloadError", &format!("the prompt: {error}"));
+    let prompt = toolrelay_core::json::mend_escapes(prompt);
+    if prompt.starts_with('"') {
+        let text: String = serde_json::from_str(&prompt).map_err(unreadable)?;
+        return Ok(Message::user(&text));
+    }
+    Json::parse(&prompt).map(|parts| Message::user_parts(&parts)).map_err(unreadable)
+}
+
+fn seconds(py: Python<'_>, name: &str, value: f64) -> PyResult<Duration> {
+    let positive = Duration::try_from_secs_f64(value).ok().filter(|duration| !duration.is_zero());
+    let text = || format!("{name} must be a positive number of seconds, not {value}");
+    positive.ok_or_else(|| errors::raise(py, "ConfigurationError", &text()))
+}

@@ -1,0 +1,197 @@
+//! Every error of the runtime as the Python exception that stands for it. The classes are defined
+//! in `toolrelay.errors`; the matches here are exhaustive.
+
+use pyo3::IntoPyObjectExt;
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyTuple};
+use toolrelay_core::request::Request;
+use toolrelay_core::resume::ResumeError;
+use toolrelay_core::run::StartError;
+use toolrelay_core::run::io::{Failure, ModelFailure};
+use toolrelay_core::transcript::{Transcript, TranscriptError};
+use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
+use toolrelay_runtime::client::{Report, RunError};
+use toolrelay_runtime::conversation::ConversationError;
+use toolrelay_runtime::store::StoreError;
+use toolrelay_runtime::toolkit::ToolkitError;
+
+use crate::convert;
+use crate::transcript::PyTranscript;
+
+/// An exception without fields.
+pub(crate) fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {
+    build(py, class, message, &PyDict::new(py))
+}
+
+fn build(py: Python<'_>, class: &str, message: &str, fields: &Bound<'_, PyDict>) -> PyErr {
+    let made = convert::error_class(py, class).and_then(|class| class.call((message,), Some(fields)));
+    made.map_or_else(|error| error, PyErr::from_value)
+}
+
+fn with(py: Python<'_>, class: &str, message: &str, fields: &[(&str, Option<Py<PyAny>>)]) -> PyErr {
+    let kwargs = PyDict::new(py);
+    for (name, value) in fields {
+        if let Some(value) = value
+            && let Err(error) = kwargs.set_item(name, value)
+        {
+            return error;
+        }
+    }
+    build(py, class, message, &kwargs)
+}
+
+/// The exception for a segment that gave no report.
+pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        RunError::Start(start) => start_error(py, start),
+        RunError::Resume(resume) => resume_error(py, resume, None),
+        RunError::Conversation(conversation) => conversation_error(py, conversation),
+        RunError::Wire(_) => raise(py, "ConfigurationError", &text),
+        RunError::Entropy { .. } => raise(py, "ToolRelayError", &text),
+        RunError::Store { error, transcript } => {
+            with(py, store_class(error), &text, &[("transcript", transcript_of(py, transcript))])
+        }
+    }
+}
+
+/// The exception for a run that ended with a failure.
+pub(crate) fn failure(py: Python<'_>, failure: &Failure, report: &Report, cause: Option<PyErr>) -> PyErr {
+    let text = failure.to_string();
+    let transcript = || ("transcript", transcript_of(py, &report.transcript));
+    let error = match failure {
+        Failure::Model(ModelFailure::Provider(provider)) => provider_error(py, provider, &text, transcript()),
+        Failure::Model(ModelFailure::InProcess { .. }) => with(py, "GenerateError", &text, &[transcript()]),
+        Failure::CutReply { .. } | Failure::EmptyReply { .. } => {
+            let reason = object(py, report.finish_reason.clone());
+            with(py, "ModelReplyError", &text, &[transcript(), ("finish_reason", reason)])
+        }
+        Failure::ContextOverflow => with(py, "ContextOverflowError", &text, &[transcript()]),
+        Failure::BadAnswer(resume) => resume_error(py, resume, Some(report)),
+        Failure::AskFailed => {
+            let suspensions = requests(py, &report.suspensions);
+            with(py, "WaitForError", &text, &[transcript(), ("suspensions", suspensions)])
+        }
+    };
+    if cause.is_some() {
+        error.set_cause(py, cause);
+    }
+    error
+}
+
+fn provider_error(
+    py: Python<'_>,
+    failure: &ProviderFailure,
+    text: &str,
+    transcript: (&str, Option<Py<PyAny>>),
+) -> PyErr {
+    let class = match failure.kind {
+        FailureKind::Authentication => "AuthenticationError",
+        FailureKind::Permission => "PermissionDeniedError",
+        FailureKind::NotFound => "ModelNotFoundError",
+        FailureKind::BadRequest => "BadRequestError",
+        FailureKind::ContextOverflow => "ContextOverflowError",
+        FailureKind::Filtered => "ContentFilterError",
+        FailureKind::RateLimited => "RateLimitError",
+        FailureKind::OutOfQuota => "QuotaError",
+        FailureKind::Overloaded => "OverloadedError",
+        FailureKind::Server | FailureKind::Conflict => "ProviderServerError",
+        FailureKind::Timeout => "ProviderTimeoutError",
+        FailureKind::Connection | FailureKind::Setup => "ProviderConnectionError",
+        FailureKind::Malformed | FailureKind::TooLarge => "ProviderReplyError",
+    };
+    let fields = [
+        transcript,
+        ("kind", object(py, failure.kind.as_str())),
+        ("status", object(py, failure.status)),
+        ("error_type", object(py, failure.error_type.clone())),
+        ("code", object(py, failure.code.clone())),
+        ("request_id", object(py, failure.request_id.clone())),
+        ("retryable", object(py, failure.is_retryable())),
+        ("retry_after", object(py, failure.retry_after.map(|wait| wait.as_secs_f64()))),
+    ];
+    with(py, class, text, &fields)
+}
+
+fn start_error(py: Python<'_>, error: &StartError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        StartError::Pending { calls, requests: suspensions } => {
+            let ids: Vec<&str> = calls.iter().map(|(id, _)| id.as_str()).collect();
+            let fields = [("calls", object(py, ids)), ("suspensions", requests(py, suspensions))];
+            with(py, "PendingError", &text, &fields)
+        }
+        StartError::NothingToDo | StartError::Broken(_) => raise(py, "TranscriptError", &text),
+    }
+}
+
+fn resume_error(py: Python<'_>, error: &ResumeError, report: Option<&Report>) -> PyErr {
+    let transcript = report.and_then(|report| transcript_of(py, &report.transcript));
+    let pending = report.and_then(|report| report.suspensions.first()).and_then(|request| request_of(py, request));
+    with(py, "ResumeError", &error.to_string(), &[("transcript", transcript), ("pending", pending)])
+}
+
+fn conversation_error(py: Python<'_>, error: &ConversationError) -> PyErr {
+    let text = error.to_string();
+    let on = |class: &str, id: &str| with(py, class, &text, &[("conversation", object(py, id))]);
+    let about = |class: &str, request: &str| with(py, class, &text, &[("request_id", object(py, request))]);
+    match error {
+        ConversationError::Busy { id, .. } => on("ConversationBusy", id),
+        ConversationError::NotFound { id } => on("ConversationNotFound", id),
+        ConversationError::LeaseLost { id } => on("LeaseLost", id),
+        ConversationError::AnswerInProgress { request } => about("AnswerInProgress", request),
+        ConversationError::AlreadyAnswered { request } => about("AlreadyAnswered", request),
+        ConversationError::Start(start) => start_error(py, start),
+        ConversationError::Resume(resume) => resume_error(py, resume, None),
+        ConversationError::Transcript(transcript) => transcript_error(py, transcript),
+        ConversationError::Id(_) => raise(py, "StoreError", &text),
+        ConversationError::Store(store) => raise(py, store_class(store), &text),
+    }
+}
+
+/// The class for a failure of a store.
+pub(crate) fn store_class(error: &StoreError) -> &'static str {
+    match error {
+        StoreError::Conflict { .. } | StoreError::SeqTaken { .. } => "StoreConflict",
+        StoreError::Full { .. } | StoreError::TooLarge { .. } => "StoreFull",
+        StoreError::ReadOnly { .. } => "StoreReadOnly",
+        StoreError::Locked { .. } => "StoreLocked",
+        StoreError::NewerSchema { .. } | StoreError::NotAStore { .. } => "StoreSchemaError",
+        StoreError::Corrupt { .. } => "StoreCorrupt",
+        StoreError::Gone { .. } | StoreError::Unavailable { .. } | StoreError::Closed { .. } => "StoreUnavailable",
+    }
+}
+
+/// The exception for a transcript that cannot be read.
+pub(crate) fn transcript_error(py: Python<'_>, error: &TranscriptError) -> PyErr {
+    raise(py, "TranscriptError", &error.to_string())
+}
+
+/// The exception for a toolkit that cannot be built.
+pub(crate) fn toolkit_error(py: Python<'_>, error: &ToolkitError) -> PyErr {
+    let tool = match error {
+        ToolkitError::RelayNamedAsBuiltin { tool }
+        | ToolkitError::Duplicate { tool }
+        | ToolkitError::SameWireName { tool, .. }
+        | ToolkitError::Schema { tool, .. } => Some(tool.as_str()),
+        ToolkitError::NoName => None,
+    };
+    with(py, "ToolkitError", &error.to_string(), &[("tool", object(py, tool))])
+}
+
+fn object<'py>(py: Python<'py>, value: impl IntoPyObjectExt<'py>) -> Option<Py<PyAny>> {
+    value.into_py_any(py).ok()
+}
+
+fn transcript_of(py: Python<'_>, transcript: &Transcript) -> Option<Py<PyAny>> {
+    object(py, PyTranscript::from(transcript.clone()))
+}
+
+fn request_of(py: Python<'_>, request: &Request) -> Option<Py<PyAny>> {
+    convert::relay(py, "Request", request).ok().map(Bound::unbind)
+}
+
+fn requests(py: Python<'_>, requests: &[Request]) -> Option<Py<PyAny>> {
+    let requests: Vec<Py<PyAny>> = requests.iter().filter_map(|request| request_of(py, request)).collect();
+    PyTuple::new(py, requests).ok().map(|tuple| tuple.into_any().unbind())
+}

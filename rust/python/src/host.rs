@@ -1,0 +1,170 @@
+//! The Python program around a run. What the run wants done is left for the loop, which starts it
+//! as an ordinary task; the end comes back through a [`Reply`].
+
+mod reply;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::{BoxFuture, FutureExt};
+use pyo3::intern;
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyTuple};
+use tokio::sync::oneshot;
+use toolrelay_core::request::Request;
+use toolrelay_core::tool::{Outcome, ToolOutput};
+use toolrelay_runtime::host::{AskEnd, Host, ToolCall, ToolEnd};
+use toolrelay_runtime::toolkit::Toolkit;
+
+use crate::bridge::Port;
+use crate::convert;
+
+pub(crate) use reply::{End, Reply};
+
+/// The Python objects of one segment. The last reference is let go of on the loop's thread.
+pub(crate) struct Objects {
+    /// The caller's context variables.
+    pub(crate) context: Py<PyAny>,
+    /// The tools in the toolkit's order.
+    pub(crate) tools: Arc<Vec<Py<PyAny>>>,
+    /// The host's `wait_for`.
+    pub(crate) wait_for: Option<Py<PyAny>>,
+    /// The host's in-process model.
+    pub(crate) generate: Option<Py<PyAny>>,
+    /// The stored conversation: it tells idempotency keys apart.
+    pub(crate) conversation: Option<String>,
+    /// The exception of the host's code that ended the run.
+    pub(crate) failure: Mutex<Option<PyErr>>,
+}
+
+impl Objects {
+    /// The exception of the host's code that ended the run.
+    pub(crate) fn take_failure(&self) -> Option<PyErr> {
+        lock(&self.failure).take()
+    }
+}
+
+/// The way from a run to the loop of its caller.
+#[derive(Clone)]
+pub(crate) struct PyHost {
+    pub(crate) port: Arc<Port>,
+    pub(crate) objects: Arc<Objects>,
+    pub(crate) toolkit: Arc<Toolkit>,
+}
+
+/// One thing that the loop does for a run.
+struct Work {
+    sender: Mutex<Option<oneshot::Sender<End>>>,
+    /// Touched only on the loop's thread.
+    task: Mutex<Option<Py<PyAny>>>,
+}
+
+impl PyHost {
+    /// Has the loop call `toolrelay._host.<starter>(context, *arguments, reply)`, which gives the
+    /// task. Dropping the future cancels the task. `None`: the task ended without a reply.
+    pub(crate) fn pull<A>(&self, starter: &'static str, arguments: A) -> BoxFuture<'static, Option<End>>
+    where
+        A: for<'py> FnOnce(Python<'py>, &Objects) -> PyResult<Vec<Bound<'py, PyAny>>> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let work = Arc::new(Work { sender: Mutex::new(Some(sender)), task: Mutex::new(None) });
+        let (objects, started) = (Arc::clone(&self.objects), Arc::clone(&work));
+        self.port.post(move |py| {
+            let reply = Reply::new(Arc::clone(&started), Arc::clone(&objects));
+            let begun = start(py, starter, &objects, arguments, reply);
+            if begun.is_err() {
+                lock(&started.sender).take();
+            }
+            begun.map(|task| *lock(&started.task) = Some(task))
+        });
+        let mut guard = Guard { port: Arc::clone(&self.port), work: Some(work) };
+        Box::pin(async move {
+            let end = receiver.await.ok();
+            guard.forget();
+            end
+        })
+    }
+}
+
+fn start<A>(py: Python<'_>, starter: &str, objects: &Objects, arguments: A, reply: Reply) -> PyResult<Py<PyAny>>
+where
+    A: for<'py> FnOnce(Python<'py>, &Objects) -> PyResult<Vec<Bound<'py, PyAny>>>,
+{
+    static HOST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    let module = HOST.get_or_try_init(py, || py.import("toolrelay._host").map(Bound::unbind))?;
+    let mut all = vec![objects.context.bind(py).clone()];
+    all.extend(arguments(py, objects)?);
+    all.push(Bound::new(py, reply)?.into_any());
+    module.bind(py).getattr(starter)?.call1(PyTuple::new(py, all)?).map(Bound::unbind)
+}
+
+/// Cancels the task of work that is given up.
+struct Guard {
+    port: Arc<Port>,
+    /// `None` once the end is known.
+    work: Option<Arc<Work>>,
+}
+
+impl Guard {
+    fn forget(&mut self) {
+        self.work = None;
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let Some(work) = self.work.take() else { return };
+        self.port.post(move |py| {
+            let task = lock(&work.task).take();
+            task.map_or(Ok(()), |task| task.call_method0(py, intern!(py, "cancel")).map(drop))
+        });
+    }
+}
+
+impl Host for PyHost {
+    fn call_tool(&self, call: ToolCall) -> BoxFuture<'static, ToolEnd> {
+        let at = self.toolkit.position(&call.name);
+        let ended = self.pull("start_tool", move |py, objects| {
+            let key = match &objects.conversation {
+                Some(conversation) => format!("{conversation}:{}", call.id),
+                None => call.id.to_string(),
+            };
+            let answer = match &call.answer {
+                Some(answer) => convert::relay(py, "Answer", answer)?,
+                None => py.None().into_bound(py),
+            };
+            let tool = at.and_then(|at| objects.tools.get(at)).map_or_else(|| py.None(), |tool| tool.clone_ref(py));
+            Ok(vec![
+                tool.into_bound(py),
+                PyBytes::new(py, call.input.get().as_bytes()).into_any(),
+                call.id.as_str().into_pyobject(py)?.into_any(),
+                answer,
+                key.into_pyobject(py)?.into_any(),
+            ])
+        });
+        let ended = ended.map(|end| match end {
+            Some(End::Tool(end)) => end,
+            Some(End::Ask(_) | End::Model(_)) | None => {
+                ToolEnd::Finished(ToolOutput::failed(Outcome::Interrupted, TOOL_GONE))
+            }
+        });
+        Box::pin(ended)
+    }
+
+    fn ask(&self, request: Request) -> BoxFuture<'static, AskEnd> {
+        let ended = self.pull("start_ask", move |py, objects| {
+            let wait_for = objects.wait_for.as_ref().map_or_else(|| py.None(), |wait_for| wait_for.clone_ref(py));
+            Ok(vec![wait_for.into_bound(py), convert::relay(py, "Request", &request)?])
+        });
+        Box::pin(ended.map(|end| match end {
+            Some(End::Ask(end)) => end,
+            Some(End::Tool(_) | End::Model(_)) | None => AskEnd::Failed,
+        }))
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+const TOOL_GONE: &str = "interrupted: the tool was cancelled and may have run; its result is not known";

@@ -1,0 +1,118 @@
+//! `Reply`: how a task on the loop tells its run the end.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use serde::Deserialize;
+use toolrelay_core::answer::Answer;
+use toolrelay_core::json::Json;
+use toolrelay_core::reply::{Reply as ModelReply, ReplyCall, Stop, Usage};
+use toolrelay_core::run::io::Park;
+use toolrelay_core::tool::{Outcome, ToolOutput};
+use toolrelay_runtime::host::{AskEnd, ToolEnd};
+
+use super::{Objects, Work, lock};
+use crate::{convert, errors};
+
+/// The end of one thing that the loop did for a run.
+pub(crate) enum End {
+    /// Of a tool call.
+    Tool(ToolEnd),
+    /// Of asking the host inline.
+    Ask(AskEnd),
+    /// Of a call of the in-process model.
+    Model(Result<ModelReply, String>),
+}
+
+/// Tells a run the end, once. Dropped unused, it says that the task was given up.
+#[pyclass(module = "toolrelay._core", frozen)]
+pub(crate) struct Reply {
+    work: Arc<Work>,
+    objects: Arc<Objects>,
+}
+
+impl Reply {
+    pub(super) fn new(work: Arc<Work>, objects: Arc<Objects>) -> Self {
+        Self { work, objects }
+    }
+
+    fn tell(&self, end: End) {
+        lock(&self.work.task).take();
+        if let Some(sender) = lock(&self.work.sender).take() {
+            // A run that has ended does not listen any more.
+            let _ = sender.send(end);
+        }
+    }
+}
+
+#[pymethods]
+impl Reply {
+    /// The tool gave a result; `parts` is a JSON list.
+    fn finish(&self, py: Python<'_>, text: String, parts: Option<&str>, is_error: bool) -> PyResult<()> {
+        let parts = parts.map(Json::parse).transpose();
+        let parts = parts.map_err(|error| errors::raise(py, "PayloadError", &format!("parts: {error}")))?;
+        let outcome = if is_error { Outcome::Error } else { Outcome::Ok };
+        self.tell(End::Tool(ToolEnd::Finished(ToolOutput { text, parts, outcome })));
+        Ok(())
+    }
+
+    /// The tool parked itself.
+    fn park(&self, py: Python<'_>, parked: &[u8]) -> PyResult<()> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Shape {
+            kind: String,
+            prompt: String,
+            url: Option<String>,
+            data: Option<Json>,
+            expires_at: Option<String>,
+        }
+        let shape: Shape = convert::read(py, "the parked request", parked)?;
+        let Shape { kind, prompt, url, data, expires_at } = shape;
+        self.tell(End::Tool(ToolEnd::Parked(Park { kind, prompt, url, data, expires_at })));
+        Ok(())
+    }
+
+    /// The host answered inline.
+    fn answer(&self, py: Python<'_>, answer: &[u8]) -> PyResult<()> {
+        let answer: Answer = convert::read(py, "the answer", answer)?;
+        self.tell(End::Ask(AskEnd::Answered(answer)));
+        Ok(())
+    }
+
+    /// The host cannot answer inline.
+    fn not_here(&self) {
+        self.tell(End::Ask(AskEnd::NotHere));
+    }
+
+    /// The host's `wait_for` raised.
+    fn ask_failed(&self, error: &Bound<'_, PyAny>) {
+        lock(&self.objects.failure).get_or_insert_with(|| PyErr::from_value(error.clone()));
+        self.tell(End::Ask(AskEnd::Failed));
+    }
+
+    /// The in-process model replied.
+    fn model(&self, py: Python<'_>, reply: &[u8]) -> PyResult<()> {
+        #[derive(Deserialize)]
+        struct Shape {
+            text: String,
+            calls: Vec<ReplyCall>,
+            finish_reason: Option<Stop>,
+            #[serde(default)]
+            usage: Usage,
+            model: Option<String>,
+        }
+        let shape: Shape = convert::read(py, "the model's reply", reply)?;
+        let stop = shape.finish_reason.unwrap_or(if shape.calls.is_empty() { Stop::End } else { Stop::Calls });
+        let Shape { text, calls, usage, model, .. } = shape;
+        let reply = ModelReply { text, calls, reasoned: false, stop, usage, model, provider: None };
+        self.tell(End::Model(Ok(reply)));
+        Ok(())
+    }
+
+    /// The in-process model raised.
+    fn model_failed(&self, error: &Bound<'_, PyAny>) {
+        lock(&self.objects.failure).get_or_insert_with(|| PyErr::from_value(error.clone()));
+        self.tell(End::Model(Err(error.to_string())));
+    }
+}

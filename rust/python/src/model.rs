@@ -1,0 +1,49 @@
+//! The in-process model: the host's own function, called on the loop with OpenAI-shaped messages.
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use pyo3::types::PyBytes;
+use toolrelay_core::reply::Reply;
+use toolrelay_core::run::io::ModelFailure;
+use toolrelay_core::transcript::Transcript;
+use toolrelay_core::wire::{Head, Prefix, Style, WireError};
+use toolrelay_runtime::model::{Model, Session};
+use toolrelay_runtime::toolkit::Toolkit;
+
+use crate::host::{End, PyHost};
+
+/// The host's function as a model.
+pub(crate) struct PyModel {
+    pub(crate) host: PyHost,
+    pub(crate) system: Option<String>,
+}
+
+struct PySession {
+    host: PyHost,
+    prefix: Prefix,
+}
+
+impl Model for PyModel {
+    fn open(&self, tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
+        let head = Head { model: "in-process", system: self.system.as_deref(), tools: tools.specs(), params: &[] };
+        Ok(Box::new(PySession { host: self.host.clone(), prefix: Style::OpenAi.head(&head)? }))
+    }
+}
+
+impl Session for PySession {
+    fn call(&self, transcript: &Transcript) -> BoxFuture<'static, Result<Reply, ModelFailure>> {
+        let body = match self.prefix.body(transcript.messages()) {
+            Ok(body) => body.chunks.concat(),
+            Err(error) => return ready(Err(ModelFailure::InProcess { message: error.to_string() })).boxed(),
+        };
+        let ended = self.host.pull("start_model", move |py, objects| {
+            let generate = objects.generate.as_ref().map_or_else(|| py.None(), |generate| generate.clone_ref(py));
+            Ok(vec![generate.into_bound(py), PyBytes::new(py, &body).into_any()])
+        });
+        Box::pin(ended.map(|end| match end {
+            Some(End::Model(reply)) => reply.map_err(|message| ModelFailure::InProcess { message }),
+            Some(End::Tool(_) | End::Ask(_)) | None => {
+                Err(ModelFailure::InProcess { message: "its task was cancelled".to_owned() })
+            }
+        }))
+    }
+}

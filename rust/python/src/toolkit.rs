@@ -1,0 +1,40 @@
+//! `NativeToolkit`: the checked tools of a run and the Python objects that execute them.
+
+use std::sync::Arc;
+
+use pyo3::prelude::*;
+use toolrelay_core::json::Json;
+use toolrelay_core::tool::{ToolKind, ToolSpec};
+use toolrelay_runtime::toolkit::{BUILTIN_NAMES, ToolDef, Toolkit};
+
+use crate::errors;
+
+/// The checked tools of a run.
+#[pyclass(module = "toolrelay._core", frozen)]
+pub(crate) struct NativeToolkit {
+    pub(crate) tools: Arc<Toolkit>,
+    /// The Python tools in the same order.
+    pub(crate) objects: Arc<Vec<Py<PyAny>>>,
+}
+
+#[pymethods]
+impl NativeToolkit {
+    #[classattr]
+    const BUILTIN_NAMES: [&'static str; 10] = BUILTIN_NAMES;
+
+    /// Each tool: name, description, schema as JSON, whether it is a relay tool, the object.
+    #[new]
+    fn new(py: Python<'_>, tools: Vec<(String, String, String, bool, Py<PyAny>)>) -> PyResult<Self> {
+        let mut definitions = Vec::with_capacity(tools.len());
+        let mut objects = Vec::with_capacity(tools.len());
+        for (name, description, schema, relay, object) in tools {
+            let schema = Json::parse(&schema)
+                .map_err(|error| errors::raise(py, "ToolkitError", &format!("the schema of {name:?}: {error}")))?;
+            let kind = if relay { ToolKind::Relay } else { ToolKind::Local };
+            definitions.push(ToolDef { spec: ToolSpec { name, description, schema }, kind });
+            objects.push(object);
+        }
+        let tools = Toolkit::new(definitions).map_err(|error| errors::toolkit_error(py, &error))?;
+        Ok(Self { tools: Arc::new(tools), objects: Arc::new(objects) })
+    }
+}

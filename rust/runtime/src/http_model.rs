@@ -1,0 +1,120 @@
+//! A model behind HTTP: what is the same for every request is prepared once, the rest is the
+//! transcript's own bytes.
+
+use std::sync::Arc;
+
+use futures_util::future::{BoxFuture, FutureExt, ready};
+use thiserror::Error;
+use toolrelay_core::json::Json;
+use toolrelay_core::reply::Reply;
+use toolrelay_core::run::io::ModelFailure;
+use toolrelay_core::transcript::Transcript;
+use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
+use toolrelay_core::wire::{Head, Prefix, Style, WireError};
+
+use crate::http::{Endpoint, EndpointError, HeaderError, Headers, HttpRequest, Transport};
+use crate::model::{Model, Session};
+use crate::retry::{self, RetryPolicy};
+use crate::toolkit::Toolkit;
+
+/// How a provider is reached and what it is asked for.
+#[derive(Clone, Debug)]
+pub struct HttpModelConfig {
+    /// The provider's style.
+    pub style: Style,
+    /// As the provider's official SDK takes it.
+    pub base_url: String,
+    /// The model's name.
+    pub model: String,
+    /// Empty for a server that wants none.
+    pub api_key: String,
+    /// More headers.
+    pub headers: Vec<(String, String)>,
+    /// The system prompt.
+    pub system: Option<String>,
+    /// More request parameters.
+    pub params: Vec<(String, Json)>,
+    /// How failed requests are tried again.
+    pub retry: RetryPolicy,
+}
+
+/// Why a model cannot be set up.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum HttpModelError {
+    /// The base URL is none.
+    #[error(transparent)]
+    Endpoint(#[from] EndpointError),
+    /// A header is none.
+    #[error(transparent)]
+    Header(#[from] HeaderError),
+}
+
+/// A model behind HTTP.
+pub struct HttpModel {
+    config: HttpModelConfig,
+    endpoint: Endpoint,
+    headers: Headers,
+    transport: Arc<dyn Transport>,
+}
+
+impl HttpModel {
+    /// Checks the address and the headers; nothing is opened.
+    pub fn new(config: HttpModelConfig, transport: Arc<dyn Transport>) -> Result<Self, HttpModelError> {
+        let endpoint = Endpoint::parse(&config.style.url(&config.base_url))?;
+        let mut headers = Headers::new();
+        for (name, value) in config.style.auth_headers(&config.api_key) {
+            headers.insert(name, &value)?;
+        }
+        for (name, value) in &config.headers {
+            headers.insert(name, value)?;
+        }
+        Ok(Self { config, endpoint, headers, transport })
+    }
+}
+
+impl Model for HttpModel {
+    fn open(&self, tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
+        let config = &self.config;
+        let head = Head {
+            model: &config.model,
+            system: config.system.as_deref(),
+            tools: tools.specs(),
+            params: &config.params,
+        };
+        Ok(Box::new(HttpSession {
+            style: config.style,
+            prefix: config.style.head(&head)?,
+            endpoint: self.endpoint.clone(),
+            headers: self.headers.clone(),
+            transport: Arc::clone(&self.transport),
+            retry: config.retry,
+        }))
+    }
+}
+
+struct HttpSession {
+    style: Style,
+    prefix: Prefix,
+    endpoint: Endpoint,
+    headers: Headers,
+    transport: Arc<dyn Transport>,
+    retry: RetryPolicy,
+}
+
+impl Session for HttpSession {
+    fn call(&self, transcript: &Transcript) -> BoxFuture<'static, Result<Reply, ModelFailure>> {
+        let body = match self.prefix.body(transcript.messages()) {
+            Ok(body) => body,
+            Err(error) => {
+                let failure = ProviderFailure::new(FailureKind::BadRequest, error.to_string());
+                return ready(Err(ModelFailure::Provider(failure))).boxed();
+            }
+        };
+        let request = HttpRequest::post(&self.endpoint, &self.headers, body.chunks);
+        let (style, retry, transport) = (self.style, self.retry, Arc::clone(&self.transport));
+        Box::pin(async move {
+            let reply = retry::send(&*transport, &request, &retry, |body| style.decode(&body)).await;
+            reply.map_err(ModelFailure::Provider)
+        })
+    }
+}
