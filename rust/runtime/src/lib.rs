@@ -4,6 +4,8 @@ pub mod client;
 pub mod conversation;
 pub mod drive;
 pub mod host;
+pub mod http;
 pub mod model;
+pub mod retry;
 pub mod store;
 pub mod toolkit;

@@ -1,0 +1,131 @@
+//! A request body made of slices, written with as few system calls and copies as it takes.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::fmt;
+use std::io::IoSlice;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http_body::{Body, Frame, SizeHint};
+
+/// The bytes of a body, in order. A clone shares them.
+///
+/// As a [`Buf`] it hands the kernel many slices per call. HTTP libraries queue few separate buffers
+/// between two writes, so the whole body goes through as one buffer.
+#[derive(Clone)]
+pub(super) struct Slices {
+    parts: Arc<[Bytes]>,
+    /// The first part that is not fully written, and how much of it is.
+    part: usize,
+    offset: usize,
+    remaining: usize,
+}
+
+impl Slices {
+    pub(super) fn new(slices: Vec<Bytes>) -> Self {
+        let parts = joined(slices);
+        let remaining = parts.iter().map(Bytes::len).sum();
+        Self { parts: parts.into(), part: 0, offset: 0, remaining }
+    }
+}
+
+impl Buf for Slices {
+    fn remaining(&self) -> usize {
+        self.remaining
+    }
+
+    fn chunk(&self) -> &[u8] {
+        self.parts.get(self.part).map_or(&[], |part| &part[self.offset..])
+    }
+
+    fn chunks_vectored<'a>(&'a self, room: &mut [IoSlice<'a>]) -> usize {
+        let mut offset = self.offset;
+        let parts = self.parts.get(self.part..).unwrap_or_default();
+        for (slot, part) in room.iter_mut().zip(parts) {
+            *slot = IoSlice::new(&part[offset..]);
+            offset = 0;
+        }
+        room.len().min(parts.len())
+    }
+
+    fn advance(&mut self, mut count: usize) {
+        assert!(count <= self.remaining, "cannot advance past the end of the body");
+        self.remaining -= count;
+        while let Some(part) = self.parts.get(self.part) {
+            let left = part.len() - self.offset;
+            if count < left {
+                self.offset += count;
+                return;
+            }
+            count -= left;
+            self.part += 1;
+            self.offset = 0;
+        }
+    }
+}
+
+/// The body as the HTTP library takes it: one frame.
+#[derive(Debug)]
+pub(super) struct OneFrame(Option<Slices>);
+
+impl OneFrame {
+    pub(super) fn new(slices: Slices) -> Self {
+        Self(Some(slices).filter(Buf::has_remaining))
+    }
+}
+
+impl Body for OneFrame {
+    type Data = Slices;
+    type Error = Infallible;
+
+    fn poll_frame(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<Option<Result<Frame<Slices>, Infallible>>> {
+        Poll::Ready(self.0.take().map(|slices| Ok(Frame::data(slices))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.0.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::with_exact(self.0.as_ref().map_or(0, |slices| slices.remaining as u64))
+    }
+}
+
+impl fmt::Debug for Slices {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} bytes in {} slices", self.remaining, self.parts.len())
+    }
+}
+
+/// Copies small neighbours together: below a certain size a slice of its own costs more than its bytes.
+fn joined(slices: Vec<Bytes>) -> Vec<Bytes> {
+    if slices.len() <= FEW {
+        return slices.into_iter().filter(|slice| !slice.is_empty()).collect();
+    }
+    let mut parts = Vec::new();
+    let mut rest: VecDeque<Bytes> = slices.into();
+    while let Some(slice) = rest.pop_front() {
+        if slice.len() > SMALL {
+            parts.push(slice);
+            continue;
+        }
+        let mut block = BytesMut::with_capacity(BLOCK);
+        block.extend_from_slice(&slice);
+        while let Some(next) = rest.pop_front_if(|next| next.len() <= SMALL && block.len() + next.len() <= BLOCK) {
+            block.extend_from_slice(&next);
+        }
+        if !block.is_empty() {
+            parts.push(block.freeze());
+        }
+    }
+    parts
+}
+
+/// So many slices go to the kernel in one call, with room for the head of the request.
+const FEW: usize = 60;
+/// A slice up to this size is cheaper to copy than to hand over.
+const SMALL: usize = 1_024;
+const BLOCK: usize = 16 * 1_024;
