@@ -1,0 +1,237 @@
+"""The typed face of the native module."""
+
+from asyncio import Future
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import Context
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Literal, SupportsIndex, final, overload
+
+from typing_extensions import Self
+
+from toolrelay.relay import Request
+from toolrelay.tools import Tool
+
+@final
+class Transcript(Sequence[dict[str, Any]]):
+    """The messages of a conversation: an immutable sequence of dicts in the OpenAI chat shape.
+
+    A dict is made when it is looked at, so changing one changes nothing here. `toolrelay` is the one key beside the
+    chat shape: the provider's own blocks, how a call ended, what a parked call waits for. No provider sees it.
+    """
+
+    @classmethod
+    def from_json(cls, json: str | bytes) -> Self:
+        """Reads `to_json`'s form, or a bare JSON list of messages in the OpenAI or Anthropic shape.
+
+        Raises `TranscriptError` for anything else, and for a format of a newer version.
+        """
+
+    def to_json(self) -> bytes:
+        """`{"format": 1, "messages": [...]}`. Messages keep the very bytes that they came with."""
+
+    @property
+    def halted(self) -> bool:
+        """Whether calls of the last turn wait for answers."""
+
+    def __len__(self) -> int: ...
+    @overload
+    def __getitem__(self, key: SupportsIndex, /) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice[Any, Any, Any], /) -> list[dict[str, Any]]: ...
+    def __iter__(self) -> Iterator[dict[str, Any]]: ...
+    def __reversed__(self) -> Iterator[dict[str, Any]]: ...
+    def __contains__(self, message: object, /) -> bool: ...
+    def index(self, message: Any, *range: int) -> int: ...
+    def count(self, message: Any) -> int: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class RunResult:
+    """A run that has ended. It is immutable, pickles and copies."""
+
+    @property
+    def text(self) -> str:
+        """The text of the last reply; empty in a halt whose reply had none."""
+
+    @property
+    def status(self) -> Literal["done", "pending", "incomplete", "cancelled"]:
+        """`done`; `pending`: calls wait for the host; `incomplete`: a limit ended it; `cancelled` by the caller."""
+
+    @property
+    def limit(self) -> Literal["max_turns", "timeout"] | None:
+        """What ended an `incomplete` run."""
+
+    @property
+    def messages(self) -> Transcript:
+        """The whole transcript, balanced: a history for the next run or resume."""
+
+    @property
+    def tool_calls(self) -> tuple[ToolCallRecord, ...]:
+        """One record per call of this run, in order; a resumed run begins with the halted turn."""
+
+    @property
+    def pending(self) -> Request | None:
+        """The first outstanding request in call order."""
+
+    @property
+    def suspensions(self) -> tuple[Request, ...]:
+        """Every outstanding request in call order."""
+
+    @property
+    def turns(self) -> int:
+        """Model turns since the prompt, those before a halt included."""
+
+    @property
+    def usage(self) -> Usage:
+        """Tokens of this run."""
+
+    @property
+    def model(self) -> str | None:
+        """The model that answered last, as the provider names it."""
+
+    @property
+    def finish_reason(self) -> str | None:
+        """Why the last reply ended: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, or the provider's word."""
+
+    @classmethod
+    def _restore(cls, json: bytes) -> Self: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class ToolCallRecord:
+    """One call of a run."""
+
+    @property
+    def id(self) -> str:
+        """The call's id in the transcript."""
+
+    @property
+    def name(self) -> str:
+        """The tool's name."""
+
+    @property
+    def input(self) -> dict[str, Any]:
+        """The arguments as an object, a fresh one each time; empty where they could not be read."""
+
+    @property
+    def arguments(self) -> str:
+        """The model's own argument text."""
+
+    @property
+    def output(self) -> str:
+        """The result's text; empty while the call is parked."""
+
+    @property
+    def is_error(self) -> bool:
+        """Whether the result is an error. A parked call is none."""
+
+    @property
+    def pending(self) -> bool:
+        """Whether the call waits for an answer."""
+
+@final
+class Usage:
+    """Tokens, as the provider counts them."""
+
+    @property
+    def input_tokens(self) -> int:
+        """All input tokens, cached ones included."""
+
+    @property
+    def output_tokens(self) -> int:
+        """All output tokens, reasoning included."""
+
+    @property
+    def cached_tokens(self) -> int:
+        """Input tokens that were read from a prompt cache."""
+
+    @property
+    def cache_write_tokens(self) -> int:
+        """Input tokens that were written to a prompt cache."""
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """Output tokens spent on reasoning."""
+
+    def __eq__(self, other: object, /) -> bool: ...
+
+@final
+class MemoryStore:
+    """Conversations in this process's memory: the default store of a client."""
+
+    def __new__(cls) -> Self: ...
+
+@final
+class SqliteStore:
+    """Conversations in one SQLite file, durable and shared by any number of processes of one machine.
+
+    The file is opened at first use and made if it is missing. Do not open it with another SQLite library in the same
+    process while it is in use: two libraries in one process break each other's file locks.
+    """
+
+    def __new__(cls, path: str | PathLike[str]) -> Self: ...
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    def close(self) -> Future[None]:
+        """Writes what is under way and closes the file; the store is not used again."""
+
+@final
+class NativeToolkit:
+    BUILTIN_NAMES: ClassVar[list[str]]
+    def __new__(cls, tools: Sequence[tuple[str, str, str, bool, Tool]]) -> Self: ...
+
+@final
+class NativeClient:
+    def __new__(
+        cls,
+        model: Mapping[str, Any] | Callable[[Any], Any],
+        *,
+        system_prompt: str | None,
+        max_turns: int,
+        timeout: float | None,
+        lease: float,
+        owner: str,
+        wait_for: Callable[[Any], Any] | None,
+        store: Any,
+    ) -> Self: ...
+    def prompt(
+        self,
+        toolkit: NativeToolkit,
+        context: Context,
+        history: Transcript | bytes | None,
+        conversation: str | None,
+        prompt: str | None,
+        supersede: bool,
+    ) -> Segment: ...
+    def answer(
+        self,
+        toolkit: NativeToolkit,
+        context: Context,
+        history: Transcript | bytes | None,
+        conversation: str | None,
+        pending: bytes,
+        answer: bytes,
+        wait: bool,
+    ) -> Segment: ...
+
+@final
+class Segment:
+    @property
+    def future(self) -> Future[RunResult]: ...
+    def ended(self) -> Future[RunResult]: ...
+
+@final
+class Reply:
+    def finish(self, text: str, parts: str | None, is_error: bool) -> None: ...
+    def park(self, parked: bytes) -> None: ...
+    def answer(self, answer: bytes) -> None: ...
+    def not_here(self) -> None: ...
+    def ask_failed(self, error: BaseException) -> None: ...
+    def model(self, reply: bytes) -> None: ...
+    def model_failed(self, error: BaseException) -> None: ...
+

@@ -68,14 +68,14 @@ impl PyHost {
     {
         let (sender, receiver) = oneshot::channel();
         let work = Arc::new(Work { sender: Mutex::new(Some(sender)), task: Mutex::new(None) });
-        let (objects, started) = (Arc::clone(&self.objects), Arc::clone(&work));
+        let (segment, begun) = (Arc::clone(&self.objects), Arc::clone(&work));
         self.port.post(move |py| {
-            let reply = Reply::new(Arc::clone(&started), Arc::clone(&objects));
-            let begun = start(py, starter, &objects, arguments, reply);
-            if begun.is_err() {
-                lock(&started.sender).take();
+            let reply = Reply::new(Arc::clone(&begun), Arc::clone(&segment));
+            let task = start(py, starter, &segment, arguments, reply);
+            if task.is_err() {
+                lock(&begun.sender).take();
             }
-            begun.map(|task| *lock(&started.task) = Some(task))
+            task.map(|task| *lock(&begun.task) = Some(task))
         });
         let mut guard = Guard { port: Arc::clone(&self.port), work: Some(work) };
         Box::pin(async move {

@@ -16,8 +16,6 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
-    use super::{Bound, PyModule, PyResult};
-
     #[pymodule_export]
     use super::bridge::_bridge_probe;
     #[pymodule_export]
@@ -34,9 +32,4 @@ mod _core {
     use super::toolkit::NativeToolkit;
     #[pymodule_export]
     use super::transcript::PyTranscript;
-
-    #[pymodule_init]
-    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
-        Ok(())
-    }
 }

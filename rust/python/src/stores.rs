@@ -19,10 +19,6 @@ impl PyMemoryStore {
     fn new() -> Self {
         Self(Arc::new(MemoryStore::new()))
     }
-
-    fn __repr__(&self) -> &'static str {
-        "<MemoryStore>"
-    }
 }
 
 /// Conversations in one SQLite file.

@@ -5,6 +5,7 @@ pub mod conversation;
 pub mod drive;
 pub mod host;
 pub mod http;
+pub mod http_model;
 pub mod model;
 pub mod retry;
 pub mod store;
