@@ -1,7 +1,7 @@
 """toolrelay: an LLM agent loop whose tools may run at the host.
 
-A relay tool has a schema and no behaviour: when the model calls it, the host executes the call. Without a `wait_for` the
-run halts; `run_with_answer` or `ask_with_answer` resumes it days later, in any process.
+A relay tool has a schema and no behaviour: when the model calls it, the host executes the call. Without a `wait_for`
+the run halts; `run_with_answer` or `ask_with_answer` resumes it days later, in any process.
 """
 
 from toolrelay._core import MemoryStore, RunResult, SqliteStore, ToolCallRecord, Transcript, Usage
@@ -65,11 +65,13 @@ from toolrelay.toolkit import BUILTIN_NAMES, Toolkit, create_toolkit
 from toolrelay.tools import Parked, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
 
 __all__ = [
+    "BUILTIN_NAMES",
+    "RELAY_KIND",
+    "RELAY_OUTPUT_KEY",
     "AlreadyAnswered",
     "Answer",
     "AnswerInProgress",
     "AuthenticationError",
-    "BUILTIN_NAMES",
     "BadRequestError",
     "Client",
     "ConfigurationError",
@@ -98,8 +100,6 @@ __all__ = [
     "ProviderServerError",
     "ProviderTimeoutError",
     "QuotaError",
-    "RELAY_KIND",
-    "RELAY_OUTPUT_KEY",
     "RateLimitError",
     "RelayCall",
     "RelayResult",

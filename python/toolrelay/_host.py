@@ -58,7 +58,7 @@ async def _ask(wait_for: Callable[[Request], Any], request: Request, reply: Repl
         answer = await _call(wait_for, request)
         if answer is not None and not isinstance(answer, Answer):
             raise PayloadError(f"wait_for must return an Answer or None, not {type(answer).__name__}", key="answer")
-    except Exception as error:  # whatever it is, it reaches the caller as the cause
+    except Exception as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
         reply.ask_failed(error)
         return
     if answer is None:
@@ -75,7 +75,7 @@ def start_model(context: Context, generate: Callable[[Any], Any], body: bytes, r
 async def _generate(generate: Callable[[Any], Any], body: bytes, reply: Reply) -> None:
     try:
         made = reply_of(await _call(generate, InProcessRequest(body)))
-    except Exception as error:  # whatever it is, it reaches the caller as the cause
+    except Exception as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
         reply.model_failed(error)
         return
     reply.model(made)
@@ -90,5 +90,4 @@ async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
 
 
 def _is_async(function: Callable[[Any], Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(function, "__call__", None))
-
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)

@@ -8,6 +8,7 @@ import uuid
 from typing import TYPE_CHECKING, Any
 
 from toolrelay._json import encode, plain
+from toolrelay._text import clean
 from toolrelay.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,12 +17,12 @@ if TYPE_CHECKING:
 
 def provider_settings(
     style: str,
-    model: str,
+    model: Any,
     base_url: str | None,
     api_key: str | None,
     headers: Mapping[str, str] | None,
     request_params: Mapping[str, Any] | None,
-    retries: int,
+    retries: Any,
 ) -> dict[str, Any]:
     """How a provider is reached, as the native client takes it."""
     if style not in _PROVIDERS:
@@ -44,21 +45,30 @@ def provider_settings(
 
 
 def run_settings(
-    system_prompt: str | None, max_turns: int, timeout: float | None, lease: float, wait_for: object
+    system_prompt: object, max_turns: Any, timeout: object, lease: object, wait_for: object
 ) -> dict[str, Any]:
     """The limits of runs, as the native client takes them."""
     if isinstance(max_turns, bool) or not isinstance(max_turns, int) or not 0 < max_turns < _MOST:
         raise ConfigurationError(f"max_turns must be a whole number from 1 on, not {max_turns!r}")
     if wait_for is not None and not callable(wait_for):
         raise ConfigurationError(f"wait_for must be a function, not {type(wait_for).__name__}")
+    if system_prompt is not None and not isinstance(system_prompt, str):
+        raise ConfigurationError(f"system_prompt must be text, not {type(system_prompt).__name__}")
     return {
-        "system_prompt": system_prompt,
+        "system_prompt": None if system_prompt is None else clean(system_prompt),
         "max_turns": max_turns,
-        "timeout": None if timeout is None else float(timeout),
-        "lease": float(lease),
+        "timeout": None if timeout is None else seconds("timeout", timeout),
+        "lease": seconds("lease", lease),
         "owner": f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}",
         "wait_for": wait_for,
     }
+
+
+def seconds(name: str, value: object) -> float:
+    """A length of time; the native client refuses what is not positive."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ConfigurationError(f"{name} must be a positive number of seconds, not {value!r}")
+    return float(value)
 
 
 def _key(api_key: str | None, variable: str) -> str:

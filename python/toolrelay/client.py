@@ -3,29 +3,35 @@
 This module owns the Python face of a run; the loop itself, with its halts and resumes, is native.
 """
 
+# ruff: noqa: A002 - the contract's names
+# Callers without a type checker are checked here:
+# pyright: reportUnnecessaryIsInstance=false
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Literal
 
 from toolrelay._core import MemoryStore, NativeClient, Transcript
 from toolrelay._json import encode, plain
-from toolrelay._settings import provider_settings, run_settings
+from toolrelay._settings import provider_settings, run_settings, seconds
 from toolrelay._sync import run_here
-from toolrelay.errors import PayloadError
+from toolrelay._text import clean
+from toolrelay.errors import ConfigurationError, PayloadError
+from toolrelay.parts import File, Image, Text
 from toolrelay.toolkit import Toolkit
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import Awaitable, Callable
 
     from toolrelay._core import RunResult, Segment, SqliteStore
     from toolrelay.inprocess import InProcessRequest, InProcessResponse
     from toolrelay.relay import Answer, Request
 
-    Prompt = str | Sequence[Mapping[str, Any]]
-    History = Transcript | Sequence[Mapping[str, Any]] | str | bytes
+    Prompt = str | Sequence[Text | Image | File | Mapping[str, Any]]
+    History = Transcript | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | bytes
     WaitFor = Callable[[Request], Answer | None] | Callable[[Request], Awaitable[Answer | None]]
     Made = InProcessResponse | str | Mapping[str, Any]
     Generate = Callable[[InProcessRequest], Made] | Callable[[InProcessRequest], Awaitable[Made]]
@@ -63,7 +69,12 @@ class Client:
         `on_pending="supersede"` its calls are settled as superseded (contract 6.14).
         """
         segment = self._native.prompt(
-            toolkit._native, copy_context(), _history(history), None, _prompt(prompt), _is(on_pending, "supersede")
+            toolkit._native,
+            copy_context(),
+            _history(history),
+            None,
+            _prompt(prompt),
+            _supersedes(on_pending),
         )
         return await _end(segment)
 
@@ -83,7 +94,7 @@ class Client:
             None,
             pending.to_json(),
             answer.to_json(),
-            _is(missing, "wait"),
+            _waits(missing),
         )
         return await _end(segment)
 
@@ -95,7 +106,7 @@ class Client:
         A conversation that another run works on is `ConversationBusy`.
         """
         segment = self._native.prompt(
-            toolkit._native, copy_context(), None, id, _prompt(prompt), _is(on_pending, "supersede")
+            toolkit._native, copy_context(), None, id, _prompt(prompt), _supersedes(on_pending)
         )
         return await _end(segment)
 
@@ -108,7 +119,13 @@ class Client:
         `AnswerInProgress` while that run goes on; another one is `AlreadyAnswered` (contract 7.4).
         """
         segment = self._native.answer(
-            toolkit._native, copy_context(), None, id, pending.to_json(), answer.to_json(), _is(missing, "wait")
+            toolkit._native,
+            copy_context(),
+            None,
+            id,
+            pending.to_json(),
+            answer.to_json(),
+            _waits(missing),
         )
         return await _end(segment)
 
@@ -178,7 +195,8 @@ def create_client(
     Raises `ConfigurationError` for settings that cannot work, naming the variable of a missing key.
     """
     settings = provider_settings(style, model, base_url, api_key, headers, request_params, retries)
-    settings |= {"connect_timeout": float(connect_timeout), "read_timeout": float(read_timeout)}
+    settings["connect_timeout"] = seconds("connect_timeout", connect_timeout)
+    settings["read_timeout"] = seconds("read_timeout", read_timeout)
     run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)
     native = NativeClient(settings, store=store if store is not None else MemoryStore(), **run)
     return Client(native, f"{style} {model} at {settings['base_url']}")
@@ -204,6 +222,8 @@ def create_in_process_client(
     >>> client.run_sync("hello", Toolkit()).text
     'you said hello'
     """
+    if not callable(generate):
+        raise ConfigurationError(f"generate must be a function, not {type(generate).__name__}")
     run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)
     native = NativeClient(generate, store=store if store is not None else MemoryStore(), **run)
     return Client(native, "in process")
@@ -219,23 +239,47 @@ async def _end(segment: Segment) -> RunResult:
         raise
 
 
-def _history(history: History | None) -> Transcript | bytes | None:
+def _history(history: Any) -> Transcript | bytes | None:
     if history is None or isinstance(history, Transcript):
         return history
     if isinstance(history, str):
         return history.encode("utf-8", "surrogatepass")
     if isinstance(history, bytes):
         return history
-    return encode(plain(list(history), "history")).encode()
+    if isinstance(history, Mapping):
+        return encode(plain(dict(history), "history")).encode()
+    if isinstance(history, Sequence):
+        return encode(plain(list(history), "history")).encode()
+    raise PayloadError(
+        f"history: expected a Transcript, a list of messages or JSON, got {type(history).__name__}", key="history"
+    )
 
 
-def _prompt(prompt: Prompt | None) -> str | None:
+def _prompt(prompt: Any) -> str | None:
     if prompt is None:
         return None
-    return encode(plain(prompt if isinstance(prompt, str) else list(prompt), "prompt"))
+    if isinstance(prompt, str):
+        return encode(clean(prompt))
+    if isinstance(prompt, Sequence) and not isinstance(prompt, bytes | bytearray):
+        return encode([_part(part, f"prompt[{at}]") for at, part in enumerate(prompt)])
+    raise PayloadError(f"prompt: expected text or a list of parts, got {type(prompt).__name__}", key="prompt")
 
 
-def _is(value: str, other: str) -> bool:
-    if value not in ("error", other):
-        raise PayloadError(f"expected 'error' or {other!r}, not {value!r}", key=other)
-    return value == other
+def _part(part: Any, key: str) -> dict[str, Any]:
+    form = part.to_dict() if isinstance(part, Text | Image | File) else part
+    if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
+        raise PayloadError(f"{key}: expected a Text, Image or File, or a dict with a type", key=key)
+    copy: dict[str, Any] = plain(dict(form), key)
+    return copy
+
+
+def _supersedes(on_pending: str) -> bool:
+    if on_pending not in ("error", "supersede"):
+        raise PayloadError(f"on_pending: expected 'error' or 'supersede', got {on_pending!r}", key="on_pending")
+    return on_pending == "supersede"
+
+
+def _waits(missing: str) -> bool:
+    if missing not in ("error", "wait"):
+        raise PayloadError(f"missing: expected 'error' or 'wait', got {missing!r}", key="missing")
+    return missing == "wait"

@@ -1,4 +1,4 @@
-"""What a tool may return beside text: images and files (contract 1.3).
+"""Parts of a prompt or of a tool's result: text, images and files (contract 1.3).
 
 This module owns these values and their OpenAI-shaped dicts; how each provider wants them is the
 wires' business. A part is what its class says, never guessed from a value's shape.
@@ -25,6 +25,10 @@ class Text(Value):
         if not isinstance(text, str):
             raise PayloadError(f"text: expected a string, got {type(text).__name__}", key="text")
         put(self, "text", clean(text))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The part in the OpenAI shape."""
+        return {"type": "text", "text": self.text}
 
 
 @value

@@ -90,11 +90,11 @@ impl PyTranscript {
         self.list(message.py())?.contains(message)
     }
 
-    #[pyo3(signature = (message, *range))]
-    fn index<'py>(&self, message: &Bound<'py, PyAny>, range: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
+    #[pyo3(signature = (message, *bounds))]
+    fn index<'py>(&self, message: &Bound<'py, PyAny>, bounds: &Bound<'py, PyTuple>) -> PyResult<Bound<'py, PyAny>> {
         let py = message.py();
         let mut arguments = vec![message.clone()];
-        arguments.extend(range.iter());
+        arguments.extend(bounds.iter());
         self.list(py)?.call_method1("index", PyTuple::new(py, arguments)?)
     }
 

@@ -1,0 +1,179 @@
+"""A model server that follows a script, byte for byte: it keeps what arrives, answers late, cuts, or never answers.
+
+It speaks HTTP/1.1 on loopback, one thread per connection, and knows nothing of what the bytes mean.
+"""
+
+import json
+import socket
+import threading
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+
+class Received(NamedTuple):
+    """A request: the number of its connection, its head and its body as they came."""
+
+    connection: int
+    head: bytes
+    body: bytes
+
+    @property
+    def path(self) -> str:
+        return self.head.split(b" ", 2)[1].decode()
+
+    @property
+    def headers(self) -> dict[str, str]:
+        lines = self.head.decode("latin-1").split("\r\n")[1:]
+        pairs = (line.split(":", 1) for line in lines if line)
+        return {name.strip().lower(): value.strip() for name, value in pairs}
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What the server does with one request.
+
+    `delay`: seconds before the first byte. `cut`: only so many bytes of the body are sent, then the connection closes.
+    `hangs`: nothing is sent; the connection stays open until the client closes it. `closes`: it closes after the reply.
+    """
+
+    body: bytes | str | dict[str, Any] = b""
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    cut: int | None = None
+    hangs: bool = False
+    closes: bool = False
+
+    def head(self, length: int) -> bytes:
+        headers = {"content-type": "application/json", "content-length": str(length), **self.headers}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        return f"HTTP/1.1 {self.status} Scripted\r\n{lines}\r\n".encode("latin-1")
+
+    def payload(self) -> bytes:
+        if isinstance(self.body, bytes):
+            return self.body
+        return (self.body if isinstance(self.body, str) else json.dumps(self.body)).encode()
+
+
+class ScriptedServer:
+    """Replies in the order in which requests arrive, over all connections; without a script left it answers 500."""
+
+    def __init__(self, *replies: Reply) -> None:
+        self.requests: list[Received] = []
+        self.left_by_client = threading.Event()
+        self._replies = deque(replies)
+        self._lock = threading.Lock()
+        self._open: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=256)
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+
+    def script(self, *replies: Reply) -> None:
+        """Appends to the script."""
+        with self._lock:
+            self._replies.extend(replies)
+
+    @property
+    def bodies(self) -> list[Any]:
+        return [request.json() for request in self.requests]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._listener.close()
+        for connection in self._open:
+            _close(connection)
+
+    def _accept(self) -> None:
+        number = 0
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            self._open.append(connection)
+            threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
+            number += 1
+
+    def _serve(self, connection: socket.socket, number: int) -> None:
+        try:
+            stream = connection.makefile("rb")
+            while received := _receive(stream, number):
+                with self._lock:
+                    self.requests.append(received)
+                    reply = self._replies.popleft() if self._replies else Reply("the script is over", 500)
+                if not self._answer(connection, reply):
+                    break
+        except OSError:
+            self.left_by_client.set()
+        finally:
+            _close(connection)
+
+    def _answer(self, connection: socket.socket, reply: Reply) -> bool:
+        """Whether the connection takes another request."""
+        if (reply.hangs or reply.delay) and self._is_left(connection, None if reply.hangs else reply.delay):
+            self.left_by_client.set()
+            return False
+        body = reply.payload()
+        connection.sendall(reply.head(len(body)) + (body if reply.cut is None else body[: reply.cut]))
+        return reply.cut is None and not reply.closes
+
+    def _is_left(self, connection: socket.socket, seconds: float | None) -> bool:
+        """Waits, and tells whether the client closed the connection meanwhile."""
+        connection.settimeout(seconds)
+        try:
+            return connection.recv(1, socket.MSG_PEEK) == b""
+        except TimeoutError:
+            return False
+        finally:
+            connection.settimeout(None)
+
+
+def _receive(stream: Any, number: int) -> Received | None:
+    head = b""
+    while not head.endswith(b"\r\n\r\n"):
+        line = stream.readline()
+        if not line:
+            return None
+        head += line
+    received = Received(number, head.removesuffix(b"\r\n\r\n"), b"")
+    return received._replace(body=stream.read(int(received.headers.get("content-length", "0"))))
+
+
+def _close(connection: socket.socket) -> None:
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+    finally:
+        connection.close()
+
+
+def openai_reply(text: str | None = None, calls: Iterable[tuple[str, str, str]] = (), **more: Any) -> Reply:
+    """A Chat Completions reply; each call is its id, name and argument text. `more` is of the message."""
+    message: dict[str, Any] = {"role": "assistant", "content": text, **more}
+    made = [{"id": i, "type": "function", "function": {"name": n, "arguments": a}} for i, n, a in calls]
+    if made:
+        message["tool_calls"] = made
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if made else "stop"}
+    usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
+    return Reply({"id": "chatcmpl-1", "model": "gpt-test-1", "choices": [choice], "usage": usage})
+
+
+def anthropic_reply(content: str, stop: str = "end_turn") -> Reply:
+    """A Messages reply around the text of its content array, which is sent as it is."""
+    head = '{"id":"msg_1","type":"message","role":"assistant","model":"claude-test-1","content":'
+    tail = f',"stop_reason":"{stop}","stop_sequence":null,"usage":{{"input_tokens":9,"output_tokens":4}}}}'
+    return Reply(head + content + tail)
