@@ -100,7 +100,9 @@ impl Line {
         if connection.is_readonly("main")? {
             return Err(Fault::ReadOnly);
         }
-        let newest = schema::check(connection)?;
+        let newest = schema::check(&connection.transaction()?)?;
+        // Heeded only while the file is empty. Half of SQLite's default: a commit writes whole pages, few of them full.
+        connection.pragma_update(None, "page_size", PAGE_BYTES)?;
         let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
         if mode != "wal" {
             return Err(Fault::NoLog);
@@ -124,6 +126,8 @@ impl Line {
 /// The longest sleep between two looks at a lock. Short, so that a process that commits without rest cannot keep
 /// another one out for long.
 const LONGEST_PAUSE: Duration = Duration::from_millis(4);
+
+const PAGE_BYTES: u32 = 2048;
 
 /// What is left of the log after a burst has been copied into the file.
 const LOG_BYTES: u32 = 8 << 20;

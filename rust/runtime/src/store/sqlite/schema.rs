@@ -1,6 +1,6 @@
 //! The numbered migrations of the file, and how a file is told from one of another program.
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::fault::Fault;
 
@@ -16,15 +16,16 @@ pub(super) const NEWEST: u32 = MIGRATIONS.len() as u32;
 
 /// Refuses a file that is not ours or that a newer version wrote. Changes nothing.
 ///
-/// Returns whether the file has the newest schema.
-pub(super) fn check(connection: &Connection) -> Result<bool, Fault> {
-    let application: i32 = connection.pragma_query_value(None, "application_id", |row| row.get(0))?;
-    let found: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+/// Returns whether the file has the newest schema. All looks are in one transaction: another process may be just now
+/// making the file ours.
+pub(super) fn check(snapshot: &Transaction<'_>) -> Result<bool, Fault> {
+    let application: i32 = snapshot.pragma_query_value(None, "application_id", |row| row.get(0))?;
+    let found: u32 = snapshot.pragma_query_value(None, "user_version", |row| row.get(0))?;
     if application != APPLICATION_ID {
-        let tables: u32 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
+        let tables: u32 = snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
         return if application == 0 && found == 0 && tables == 0 { Ok(false) } else { Err(Fault::Foreign) };
     }
-    still_ours(connection).map(|()| found == NEWEST)
+    still_ours(snapshot).map(|()| found == NEWEST)
 }
 
 /// Refuses a file that a newer version has taken over, as it may at any time while it is open here.
