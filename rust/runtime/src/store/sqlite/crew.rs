@@ -92,25 +92,28 @@ fn write_all(line: &Line, jobs: &Receiver<WriteJob>) {
     }
 }
 
-/// Commits a group and answers its callers. When that fails the halves are tried, so that one commit that cannot be
-/// (one that is too large for the disk, say) fails alone.
+/// Commits a group and answers its callers.
+///
+/// When one of the commits may be to blame, for being too large for the disk, say, the halves are tried, so that it
+/// fails alone. After any other failure nothing is tried again, because the outcome may be unknown.
 fn write_group(line: &Line, mut group: Vec<WriteJob>) {
-    match line.run(|connection| commit_all(connection, group.iter().map(|job| &job.commit))) {
+    let result = line.run(|connection| commit_all(connection, group.iter().map(|job| &job.commit)));
+    // A caller that is gone does not want to know: whether a reply arrives does not matter.
+    match result {
         Ok(outcomes) => {
             for (job, outcome) in group.into_iter().zip(outcomes) {
-                // A caller that is gone does not want to know.
                 _ = job.reply.send(outcome);
             }
         }
-        Err(error) if group.len() == 1 || matches!(error, StoreError::Locked { .. }) => {
-            for job in group {
-                _ = job.reply.send(Err(error.clone()));
-            }
-        }
-        Err(_) => {
+        Err(StoreError::Full { .. } | StoreError::TooLarge { .. } | StoreError::Corrupt { .. }) if group.len() > 1 => {
             let rest = group.split_off(group.len() / 2);
             write_group(line, group);
             write_group(line, rest);
+        }
+        Err(error) => {
+            for job in group {
+                _ = job.reply.send(Err(error.clone()));
+            }
         }
     }
 }

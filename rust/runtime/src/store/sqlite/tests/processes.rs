@@ -183,6 +183,26 @@ async fn a_lock_of_another_process_is_waited_for_and_then_told() {
 }
 
 #[tokio::test]
+async fn a_process_that_ends_with_the_store_open_is_quiet() {
+    if let Some((store, number)) = role() {
+        store.commit(&id("c"), touch(number)).await.unwrap();
+        for n in 0..100 {
+            let store = store.clone();
+            tokio::spawn(async move { store.commit(&id(&format!("c-{n}")), touch(0)).await });
+        }
+        tokio::task::yield_now().await;
+        std::process::exit(0);
+    }
+    let (store, _folder) = fresh();
+    for number in 0..5 {
+        let mut child = command("a_process_that_ends_with_the_store_open_is_quiet", &store, number);
+        let ended = child.stderr(Stdio::piped()).spawn().unwrap().wait_with_output().unwrap();
+        assert_eq!((ended.status.code(), str::from_utf8(&ended.stderr)), (Some(0), Ok("")));
+        assert_eq!(store.load(&id("c")).await.unwrap().unwrap().version, number + 1);
+    }
+}
+
+#[tokio::test]
 async fn a_folder_that_may_not_be_written_is_read_only() {
     if let Some((store, _)) = role() {
         let read_only = StoreError::ReadOnly { store: store.path().display().to_string() };
