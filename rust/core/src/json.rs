@@ -65,11 +65,13 @@ impl fmt::Display for Json {
 
 /// Appends `text` as a JSON string. NUL becomes U+FFFD (contract 9.5).
 pub fn push_str(out: &mut Vec<u8>, text: &str) {
-    let text = clean(text);
-    out.push(b'"');
     let bytes = text.as_bytes();
+    out.reserve(bytes.len() + 2);
+    out.push(b'"');
     let mut start = 0;
-    for (at, &byte) in bytes.iter().enumerate() {
+    while let Some((at, byte)) = next_escaped(bytes, start) {
+        out.extend_from_slice(&bytes[start..at]);
+        start = at + 1;
         let escape: &[u8] = match byte {
             b'"' => b"\\\"",
             b'\\' => b"\\\\",
@@ -78,20 +80,39 @@ pub fn push_str(out: &mut Vec<u8>, text: &str) {
             b'\t' => b"\\t",
             0x08 => b"\\b",
             0x0c => b"\\f",
-            0x00..=0x1f => {
-                out.extend_from_slice(&bytes[start..at]);
-                out.extend_from_slice(format!("\\u{byte:04x}").as_bytes());
-                start = at + 1;
+            0x00 => "\u{fffd}".as_bytes(),
+            control => {
+                let digit = b"0123456789abcdef"[usize::from(control & 0xf)];
+                out.extend_from_slice(&[b'\\', b'u', b'0', b'0', b'0' + (control >> 4), digit]);
                 continue;
             }
-            0x20..=0xff => continue,
         };
-        out.extend_from_slice(&bytes[start..at]);
         out.extend_from_slice(escape);
-        start = at + 1;
     }
     out.extend_from_slice(&bytes[start..]);
     out.push(b'"');
+}
+
+/// The next byte from `start` on that a JSON string must not hold as it is: a control character, a
+/// quote or a backslash. Looks at eight bytes at a time.
+fn next_escaped(bytes: &[u8], start: usize) -> Option<(usize, u8)> {
+    const ONES: u64 = u64::MAX / 0xff;
+    let (words, _) = bytes.get(start..)?.as_chunks::<8>();
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
+    let hit = words.iter().enumerate().find_map(|(at, word)| {
+        let word = u64::from_le_bytes(*word);
+        let below_space = word.wrapping_sub(ONES * 0x20) & !word;
+        let found = below_space | zeros(word ^ (ONES * 0x22)) | zeros(word ^ (ONES * 0x5c));
+        // The lowest mark is exact; those above it may come from a borrow.
+        let marks = found & (ONES * 0x80);
+        (marks != 0).then(|| at * 8 + marks.trailing_zeros() as usize / 8)
+    });
+    let rest = start + words.len() * 8;
+    let at = match hit {
+        Some(at) => start + at,
+        None => rest + bytes[rest..].iter().position(|byte| matches!(byte, 0x00..0x20 | b'"' | b'\\'))?,
+    };
+    Some((at, bytes[at]))
 }
 
 /// `text` as a JSON string.
