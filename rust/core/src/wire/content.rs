@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::message::{Fields, Message};
@@ -30,11 +30,11 @@ pub(super) struct Part<'a> {
     pub(super) text: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) refusal: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(super) id: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(super) name: Option<&'a RawValue>,
-    #[serde(borrow, default)]
+    #[serde(borrow, default, deserialize_with = "present")]
     pub(super) input: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) image_url: Option<&'a RawValue>,
@@ -54,6 +54,11 @@ pub(super) struct Part<'a> {
     pub(super) content: Option<&'a RawValue>,
     #[serde(borrow, default)]
     pub(super) is_error: Option<&'a RawValue>,
+}
+
+/// Keeps `null` apart from an absent key: only the latter has no place in the text.
+fn present<'de: 'a, 'a, D: Deserializer<'de>>(reader: D) -> Result<Option<&'a RawValue>, D::Error> {
+    <&RawValue>::deserialize(reader).map(Some)
 }
 
 impl<'a> Part<'a> {

@@ -179,3 +179,15 @@ fn own_message_is_changed_only_where_it_must_be() {
     );
     assert!(body.contains(expected), "{body}");
 }
+
+#[test]
+fn minted_id_alone_is_changed() {
+    let message = |id: &str| {
+        format!(
+            r#"{{"role":"assistant","content":null,"mystery":1.0,"tool_calls":[{{"id":{id},"type":"function","function":{{"name":"tally","arguments":"{{}}"}}}}]}}"#
+        )
+    };
+    let reply = decode(&message("\"\""), "\"stop\"");
+    let body = String::from_utf8(messages_of(STYLE, &turn(&reply, &["call_new"]))).unwrap();
+    assert!(body.contains(&message("\"call_new\"")), "{body}");
+}

@@ -135,3 +135,62 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    /// Every text is escaped as serde_json does it, NUL apart.
+    #[test]
+    fn strings_are_escaped(text in "[\\x00-\\x7fé\u{2028}\u{1f600}]{0,40}") {
+        let mut out = Vec::new();
+        toolrelay_core::json::push_str(&mut out, &text);
+        prop_assert_eq!(String::from_utf8(out).unwrap(), Value::from(text.replace('\0', "\u{fffd}")).to_string());
+    }
+}
+
+/// A value that a provider may put where another type is due.
+fn odd() -> impl Strategy<Value = String> {
+    prop_oneof![json_text(), json_string(), Just("null".to_owned()), Just("{}".to_owned()), Just("[]".to_owned())]
+}
+
+fn odd_reply(style: Style, odd: &[String; 8]) -> String {
+    let [role, content, id, name, arguments, reason, usage, more] = odd;
+    match style {
+        Style::OpenAi => format!(
+            r#"{{"choices":[{{"message":{{"role":{role},"content":{content},"mystery":{more},"tool_calls":[
+                {{"id":{id},"function":{{"name":{name},"arguments":{arguments}}}}},{{"id":"k","function":{{"arguments":{more}}}}}]}},
+                "finish_reason":{reason}}}],"usage":{usage},"model":{more}}}"#
+        ),
+        Style::Anthropic => format!(
+            r#"{{"content":[{{"type":{role}}},{{"type":"text","text":{content}}},{more},
+                {{"type":"tool_use","id":{id},"name":{name},"input":{arguments}}},{{"input":{more},"type":"tool_use"}}],
+                "stop_reason":{reason},"usage":{usage},"model":{more}}}"#
+        ),
+    }
+}
+
+proptest! {
+    /// Contract 9.5: whatever stands in a reply, it is read or refused, and what was read can be
+    /// sent again to either style, with every call in its place.
+    #[test]
+    fn odd_replies_are_read_or_refused(odd in proptest::array::uniform8(odd()), cut in 0usize..2_000) {
+        for style in [Style::OpenAi, Style::Anthropic] {
+            let body = odd_reply(style, &odd);
+            let cut = (0..=cut.min(body.len())).rev().find(|at| body.is_char_boundary(*at)).unwrap_or(0);
+            prop_assert!(cut == body.len() || style.decode(&body.as_bytes()[..cut]).is_err());
+            let Ok(reply) = style.decode(body.as_bytes()) else { continue };
+            prop_assert!(reply.calls.len() >= 2);
+            let ids: Vec<String> = (0..reply.calls.len()).map(|at| format!("call_{at}")).collect();
+            let messages = turn(&reply, &ids.iter().map(String::as_str).collect::<Vec<_>>());
+            for style in [Style::OpenAi, Style::Anthropic] {
+                let shown: Value = serde_json::from_slice(&messages_of(style, &messages)).unwrap();
+                let sent: Vec<&Value> = match style {
+                    Style::OpenAi => shown[1]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]).collect(),
+                    Style::Anthropic => {
+                        let blocks = shown[1]["content"].as_array().unwrap().iter();
+                        blocks.filter(|block| block["type"] == "tool_use").map(|block| &block["id"]).collect()
+                    }
+                };
+                prop_assert_eq!(sent, ids.iter().collect::<Vec<_>>());
+            }
+        }
+    }
+}
