@@ -20,6 +20,7 @@ from toolrelay import (
     ToolContext,
     ToolError,
     Toolkit,
+    ToolkitError,
     ToolRelayError,
     Transcript,
     create_in_process_client,
@@ -448,6 +449,11 @@ async def test_a_prompt_may_be_parts(prompt):
 async def test_what_is_no_prompt_is_an_error_that_names_the_place(prompt):
     with pytest.raises(PayloadError, match="prompt"):
         await create_in_process_client(generate=ScriptedModel()).run(prompt, NO_TOOLS)
+
+
+async def test_tools_without_a_toolkit_are_an_error_that_says_what_to_do():
+    with pytest.raises(ToolkitError, match=r"got list: make one with Toolkit\(\[...\]\)"):
+        await create_in_process_client(generate=ScriptedModel()).run("hi", [tally])
 
 
 async def test_an_unknown_choice_is_an_error_that_names_its_parameter():

@@ -19,16 +19,16 @@ from toolrelay._json import encode, plain
 from toolrelay._settings import provider_settings, run_settings, seconds
 from toolrelay._sync import run_here
 from toolrelay._text import clean
-from toolrelay.errors import ConfigurationError, PayloadError
+from toolrelay.errors import ConfigurationError, PayloadError, ResumeError, ToolkitError
 from toolrelay.parts import File, Image, Text
+from toolrelay.relay import Answer, Request
 from toolrelay.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from toolrelay._core import RunResult, Segment, SqliteStore
+    from toolrelay._core import NativeToolkit, RunResult, Segment, SqliteStore
     from toolrelay.inprocess import InProcessRequest, InProcessResponse
-    from toolrelay.relay import Answer, Request
 
     Prompt = str | Sequence[Text | Image | File | Mapping[str, Any]]
     History = Transcript | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | bytes
@@ -69,7 +69,7 @@ class Client:
         `on_pending="supersede"` its calls are settled as superseded (contract 6.14).
         """
         segment = self._native.prompt(
-            toolkit._native,
+            _tools(toolkit),
             copy_context(),
             _history(history),
             None,
@@ -88,15 +88,15 @@ class Client:
         sent.
         """
         segment = self._native.answer(
-            toolkit._native,
+            _tools(toolkit),
             copy_context(),
             _history(history),
             None,
-            pending.to_json(),
-            answer.to_json(),
+            _json("pending", pending, Request),
+            _json("answer", answer, Answer),
             _waits(missing),
         )
-        return await _end(segment)
+        return await _end(segment, pending)
 
     async def ask(
         self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
@@ -106,7 +106,7 @@ class Client:
         A conversation that another run works on is `ConversationBusy`.
         """
         segment = self._native.prompt(
-            toolkit._native, copy_context(), None, id, _prompt(prompt), _supersedes(on_pending)
+            _tools(toolkit), copy_context(), None, id, _prompt(prompt), _supersedes(on_pending)
         )
         return await _end(segment)
 
@@ -119,15 +119,15 @@ class Client:
         `AnswerInProgress` while that run goes on; another one is `AlreadyAnswered` (contract 7.4).
         """
         segment = self._native.answer(
-            toolkit._native,
+            _tools(toolkit),
             copy_context(),
             None,
             id,
-            pending.to_json(),
-            answer.to_json(),
+            _json("pending", pending, Request),
+            _json("answer", answer, Answer),
             _waits(missing),
         )
-        return await _end(segment)
+        return await _end(segment, pending)
 
     def run_sync(
         self,
@@ -229,14 +229,23 @@ def create_in_process_client(
     return Client(native, "in process")
 
 
-async def _end(segment: Segment) -> RunResult:
+async def _end(segment: Segment, pending: Request | None = None) -> RunResult:
     try:
         return await segment.future
+    except ResumeError as error:
+        error.pending = pending
+        raise
     except asyncio.CancelledError as cancelled:
         # The run settles what was under way and saves it before the cancellation goes on.
         with contextlib.suppress(Exception):
             cancelled.transcript = (await segment.ended()).messages  # type: ignore[attr-defined]
         raise
+
+
+def _tools(toolkit: Any) -> NativeToolkit:
+    if not isinstance(toolkit, Toolkit):
+        raise ToolkitError(f"expected a Toolkit, got {type(toolkit).__name__}: make one with Toolkit([...])")
+    return toolkit._native
 
 
 def _history(history: Any) -> Transcript | bytes | None:
@@ -253,6 +262,13 @@ def _history(history: Any) -> Transcript | bytes | None:
     raise PayloadError(
         f"history: expected a Transcript, a list of messages or JSON, got {type(history).__name__}", key="history"
     )
+
+
+def _json(name: str, value: Any, kind: type[Request | Answer]) -> bytes:
+    if not isinstance(value, kind):
+        article = "an" if kind is Answer else "a"
+        raise PayloadError(f"{name}: expected {article} {kind.__name__}, got {type(value).__name__}", key=name)
+    return value.to_json()
 
 
 def _prompt(prompt: Any) -> str | None:

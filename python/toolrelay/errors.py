@@ -117,8 +117,8 @@ class ToolError(ToolRelayError):
 class ResumeError(ToolRelayError):
     """An answer that does not fit what the transcript waits for (contract 6.2).
 
-    The text begins `cannot resume`; nothing was changed, run or sent. `pending` is the request that
-    the caller named, or the one that the transcript waits for.
+    The text begins `cannot resume`; nothing was changed, run or sent. `pending` is the request that the
+    caller named.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class WaitForError(ToolRelayError):
     """`wait_for` raised, or its answer did not fit (contract 4.5).
 
     `transcript` is the halted one and `suspensions` are its requests, so it can be resumed later.
-    `cause` is the exception of `wait_for`.
+    `cause` is the exception of `wait_for`, or the `ResumeError` that says why its answer does not fit.
     """
 
     def __init__(
@@ -175,7 +175,7 @@ class WaitForError(ToolRelayError):
 
     @property
     def cause(self) -> BaseException | None:
-        """What `wait_for` raised; the same object as `__cause__`."""
+        """What `wait_for` raised, or why its answer does not fit; the same object as `__cause__`."""
         return self.__cause__
 
 

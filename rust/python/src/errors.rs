@@ -45,7 +45,7 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
     let text = error.to_string();
     match error {
         RunError::Start(start) => start_error(py, start),
-        RunError::Resume(resume) => resume_error(py, resume, None),
+        RunError::Resume(resume) => resume_error(py, resume),
         RunError::Conversation(conversation) => conversation_error(py, conversation),
         RunError::Wire(_) => raise(py, "ConfigurationError", &text),
         RunError::Entropy { .. } => raise(py, "ToolRelayError", &text),
@@ -67,11 +67,18 @@ pub(crate) fn failure(py: Python<'_>, failure: &Failure, report: &Report, cause:
             with(py, "ModelReplyError", &text, &[transcript(), ("finish_reason", reason)])
         }
         Failure::ContextOverflow => with(py, "ContextOverflowError", &text, &[transcript()]),
-        Failure::BadAnswer(resume) => resume_error(py, resume, Some(report)),
-        Failure::AskFailed => {
+        Failure::BadAnswer(_) | Failure::AskFailed => {
             let suspensions = requests(py, &report.suspensions);
             with(py, "WaitForError", &text, &[transcript(), ("suspensions", suspensions)])
         }
+    };
+    let cause = match failure {
+        Failure::BadAnswer(resume) => Some(resume_error(py, resume)),
+        Failure::Model(_)
+        | Failure::CutReply { .. }
+        | Failure::EmptyReply { .. }
+        | Failure::ContextOverflow
+        | Failure::AskFailed => cause,
     };
     if cause.is_some() {
         error.set_cause(py, cause);
@@ -125,10 +132,8 @@ fn start_error(py: Python<'_>, error: &StartError) -> PyErr {
     }
 }
 
-fn resume_error(py: Python<'_>, error: &ResumeError, report: Option<&Report>) -> PyErr {
-    let transcript = report.and_then(|report| transcript_of(py, &report.transcript));
-    let pending = report.and_then(|report| report.suspensions.first()).and_then(|request| request_of(py, request));
-    with(py, "ResumeError", &error.to_string(), &[("transcript", transcript), ("pending", pending)])
+fn resume_error(py: Python<'_>, error: &ResumeError) -> PyErr {
+    raise(py, "ResumeError", &error.to_string())
 }
 
 fn conversation_error(py: Python<'_>, error: &ConversationError) -> PyErr {
@@ -142,7 +147,7 @@ fn conversation_error(py: Python<'_>, error: &ConversationError) -> PyErr {
         ConversationError::AnswerInProgress { request } => about("AnswerInProgress", request),
         ConversationError::AlreadyAnswered { request } => about("AlreadyAnswered", request),
         ConversationError::Start(start) => start_error(py, start),
-        ConversationError::Resume(resume) => resume_error(py, resume, None),
+        ConversationError::Resume(resume) => resume_error(py, resume),
         ConversationError::Transcript(transcript) => transcript_error(py, transcript),
         ConversationError::Id(_) => raise(py, "StoreError", &text),
         ConversationError::Store(store) => raise(py, store_class(store), &text),
