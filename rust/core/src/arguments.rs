@@ -52,11 +52,13 @@ pub fn prepare(text: &str) -> Result<Prepared, InvalidArguments> {
     }
     let mended = json::mend_escapes(trimmed);
     let value = read(&mended)?;
-    if let Value::String(inner) = &value
-        && let Ok(unwrapped) = read(inner)
-        && unwrapped.is_object()
-    {
-        return finish(inner, unwrapped);
+    if let Value::String(inner) = &value {
+        let inner = json::mend_escapes(inner);
+        if let Ok(unwrapped) = read(&inner)
+            && unwrapped.is_object()
+        {
+            return finish(&inner, unwrapped);
+        }
     }
     finish(&mended, value)
 }

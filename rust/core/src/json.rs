@@ -1,29 +1,33 @@
 //! JSON text that is kept as it came. This module owns raw values, escapes and the strict reading
 //! of objects; it knows nothing of messages.
 
+mod strict;
+
 use std::borrow::Cow;
 use std::fmt;
 
 use memchr::memmem;
-use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Map;
 use serde_json::value::RawValue;
-use serde_json::{Map, Number, Value};
 
-/// One JSON value as text: nothing of its key order, spacing or number spelling is changed.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+pub use strict::read_strict;
+
+/// One JSON value as text: nothing of its key order, spacing or number spelling is changed. Its
+/// strings hold no lone surrogate and no NUL: each becomes U+FFFD at the door (contract 9.5).
+#[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Json(Box<RawValue>);
 
 impl Json {
     /// Checks that `text` is one JSON value and keeps it, without the blanks around it.
     pub fn parse(text: &str) -> Result<Self, serde_json::Error> {
-        serde_json::from_str(text).map(Self)
+        serde_json::from_str::<&RawValue>(text).map(Self::from)
     }
 
     /// The JSON text of a value.
     pub fn of(value: &impl Serialize) -> Result<Self, serde_json::Error> {
-        serde_json::value::to_raw_value(value).map(Self)
+        serde_json::value::to_raw_value(value).map(Self::from)
     }
 
     /// The text.
@@ -39,13 +43,22 @@ impl Json {
 
 impl From<Box<RawValue>> for Json {
     fn from(raw: Box<RawValue>) -> Self {
-        Self(raw)
+        match mend_escapes(raw.get()) {
+            Cow::Borrowed(_) => Self(raw),
+            Cow::Owned(mended) => Self(RawValue::from_string(mended).unwrap_or(raw)),
+        }
     }
 }
 
 impl From<&RawValue> for Json {
     fn from(raw: &RawValue) -> Self {
-        Self(raw.to_owned())
+        Self::from(raw.to_owned())
+    }
+}
+
+impl<'de> Deserialize<'de> for Json {
+    fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
+        Box::<RawValue>::deserialize(reader).map(Self::from)
     }
 }
 
@@ -131,6 +144,14 @@ pub fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
+/// [`clean`] for a text that is owned.
+pub(crate) fn cleaned(text: String) -> String {
+    match clean(&text) {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(cleaned) => cleaned,
+    }
+}
+
 /// JSON text whose strings hold no lone surrogate and no NUL escape: each becomes `\ufffd`.
 /// Other text, a literal backslash before `u0000` included, is left alone (faults C6 and C7).
 pub fn mend_escapes(text: &str) -> Cow<'_, str> {
@@ -139,7 +160,7 @@ pub fn mend_escapes(text: &str) -> Cow<'_, str> {
     if !(suspicious(b"\\ud") || suspicious(b"\\uD") || suspicious(b"\\u0000")) {
         return Cow::Borrowed(text);
     }
-    let mut out = String::with_capacity(text.len());
+    let mut out = String::new();
     let mut kept = 0;
     let mut at = 0;
     while let Some(found) = memchr::memchr(b'\\', &bytes[at..]) {
@@ -160,6 +181,9 @@ pub fn mend_escapes(text: &str) -> Cow<'_, str> {
         }
         at += 6;
     }
+    if kept == 0 {
+        return Cow::Borrowed(text);
+    }
     out.push_str(&text[kept..]);
     Cow::Owned(out)
 }
@@ -178,128 +202,4 @@ fn is_high(unit: u16) -> bool {
 
 fn is_low(unit: u16) -> bool {
     (0xdc00..0xe000).contains(&unit)
-}
-
-/// Reads a value and refuses an object that names a key twice, at any depth: two readers could
-/// see two different values (fault C10). An integer that no float holds is read as a smaller one.
-pub fn read_strict(text: &str) -> Result<Value, serde_json::Error> {
-    read_as_it_is(text).or_else(|error| match shorten_integers(text) {
-        Some(shorter) => read_as_it_is(&shorter),
-        None => Err(error),
-    })
-}
-
-fn read_as_it_is(text: &str) -> Result<Value, serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut reader)?;
-    reader.end()?;
-    Ok(value)
-}
-
-/// The text with integers past the range of a float cut to what one holds; `None` if it has none.
-fn shorten_integers(text: &str) -> Option<String> {
-    let bytes = text.as_bytes();
-    let mut out = String::with_capacity(text.len());
-    let (mut kept, mut at) = (0, 0);
-    while at < bytes.len() {
-        match bytes[at] {
-            b'"' => at = end_of_string(bytes, at),
-            b'-' | b'0'..=b'9' => {
-                let sign = usize::from(bytes[at] == b'-');
-                let is_part = |byte: &u8| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-');
-                let end = at + bytes[at..].iter().take_while(|byte| is_part(byte)).count();
-                let is_integer = bytes[at + sign..end].iter().all(u8::is_ascii_digit);
-                if is_integer && end - at - sign > FLOAT_DIGITS {
-                    out.push_str(&text[kept..at + sign + FLOAT_DIGITS]);
-                    kept = end;
-                }
-                at = end;
-            }
-            _ => at += 1,
-        }
-    }
-    out.push_str(&text[kept..]);
-    (out.len() < text.len()).then_some(out)
-}
-
-/// The place behind the string that begins at `at`.
-fn end_of_string(bytes: &[u8], at: usize) -> usize {
-    let mut at = at + 1;
-    while let Some(found) = memchr::memchr2(b'"', b'\\', &bytes[at.min(bytes.len())..]) {
-        at += found;
-        if bytes[at] == b'"' {
-            return at + 1;
-        }
-        at += 2;
-    }
-    bytes.len()
-}
-
-/// Integers with so many digits are held by a float, if not exactly.
-const FLOAT_DIGITS: usize = 308;
-
-struct Strict;
-
-impl<'de> DeserializeSeed<'de> for Strict {
-    type Value = Value;
-
-    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<Value, D::Error> {
-        reader.deserialize_any(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Strict {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Null)
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
-        Ok(Value::Bool(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Number(value.into()))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Number::from_f64(value).map_or(Value::Null, Value::Number))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::String(value.to_owned()))
-    }
-
-    fn visit_string<E>(self, value: String) -> Result<Value, E> {
-        Ok(Value::String(value))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
-        let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
-            list.push(item);
-        }
-        Ok(Value::Array(list))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = Map::new();
-        while let Some(key) = entries.next_key::<String>()? {
-            let value = entries.next_value_seed(Strict)?;
-            if map.contains_key(&key) {
-                return Err(A::Error::custom(format!("the key {key:?} stands twice")));
-            }
-            map.insert(key, value);
-        }
-        Ok(Value::Object(map))
-    }
 }
