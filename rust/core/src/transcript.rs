@@ -30,7 +30,7 @@ pub enum TranscriptError {
         reason: String,
     },
     /// Written by a newer version of the library.
-    #[error("the transcript has format {found}; this version reads up to {FORMAT}: update toolrelay")]
+    #[error("the transcript has format {found}; this version reads {FORMAT}: update toolrelay")]
     Format {
         /// The format that was found.
         found: u32,
@@ -58,7 +58,7 @@ impl Transcript {
         struct Envelope<'a> {
             format: u32,
             #[serde(borrow)]
-            messages: Vec<&'a RawValue>,
+            messages: &'a RawValue,
         }
         let text = std::str::from_utf8(&json).map_err(|error| TranscriptError::Shape { reason: error.to_string() })?;
         let json = match json::mend_escapes(text) {
@@ -70,10 +70,10 @@ impl Transcript {
             serde_json::from_slice(&json).map_err(shape)?
         } else {
             let envelope: Envelope<'_> = serde_json::from_slice(&json).map_err(shape)?;
-            if envelope.format > FORMAT {
+            if envelope.format != FORMAT {
                 return Err(TranscriptError::Format { found: envelope.format });
             }
-            envelope.messages
+            serde_json::from_str(envelope.messages.get()).map_err(shape)?
         };
         let mut messages = Vec::with_capacity(raw.len());
         for (at, raw) in raw.into_iter().enumerate() {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::id::CallId;
-use crate::json::{Json, push_str};
+use crate::json::{Json, push_str, quoted};
 use crate::message::read::Fields;
 use crate::message::{Assistant, Body, Call, Message, Pending, ToolResult};
 use crate::reply::Provider;
@@ -75,25 +75,30 @@ impl Message {
         if let Some(pending) = &result.pending {
             return Self::placeholder(call, pending.clone());
         }
-        Self::tool_result(call, &ToolOutput { text: self.text(), parts: self.parts(), outcome: result.outcome })
+        let content = Fields::of(self.json()).and_then(|fields| fields.get("content")).map_or("\"\"", RawValue::get);
+        Self::tool_with(call, content, result.outcome, self.parts().as_ref())
     }
 
     /// The result of a call.
     pub fn tool_result(call: &CallId, output: &ToolOutput) -> Self {
-        let mut out = tool_head(call, &output.text);
-        if !output.outcome.is_ok() || output.parts.is_some() {
+        Self::tool_with(call, &quoted(&output.text), output.outcome, output.parts.as_ref())
+    }
+
+    /// The result of a call, from its content as JSON.
+    pub(crate) fn tool_with(call: &CallId, content: &str, outcome: Outcome, parts: Option<&Json>) -> Self {
+        let mut out = tool_head(call, content);
+        if !outcome.is_ok() || parts.is_some() {
             out.extend_from_slice(br#","toolrelay":"#);
-            let extras = ResultExtras { outcome: output.outcome, parts: output.parts.as_ref() };
-            push_json(&mut out, &extras);
+            push_json(&mut out, &ResultExtras { outcome, parts });
         }
         out.push(b'}');
-        let result = ToolResult { call: call.clone(), outcome: output.outcome, pending: None };
+        let result = ToolResult { call: call.clone(), outcome, pending: None };
         Self::from_parts(out.into(), Body::Tool(result))
     }
 
     /// The placeholder of a parked call (contract 5.4).
     pub fn placeholder(call: &CallId, pending: Pending) -> Self {
-        let mut out = tool_head(call, &format!("[pending: waiting for an answer to request {}]", pending.id));
+        let mut out = tool_head(call, &quoted(&format!("[pending: waiting for an answer to request {}]", pending.id)));
         out.extend_from_slice(br#","toolrelay":{"pending":"#);
         push_json(&mut out, &pending);
         out.extend_from_slice(b"}}");
@@ -118,12 +123,12 @@ fn push_calls(out: &mut Vec<u8>, calls: &[Call]) {
     }
 }
 
-fn tool_head(call: &CallId, text: &str) -> Vec<u8> {
-    let mut out = Vec::with_capacity(text.len() + 96);
+fn tool_head(call: &CallId, content: &str) -> Vec<u8> {
+    let mut out = Vec::with_capacity(content.len() + 96);
     out.extend_from_slice(br#"{"role":"tool","tool_call_id":"#);
     push_str(&mut out, call.as_str());
     out.extend_from_slice(br#","content":"#);
-    push_str(&mut out, text);
+    out.extend_from_slice(content.as_bytes());
     out
 }
 

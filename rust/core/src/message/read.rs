@@ -10,9 +10,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::id::CallId;
-use crate::message::{Assistant, Body, Call, Content, Message, MessageError, Pending, ToolResult};
+use crate::json::{self, Json};
+use crate::message::{Assistant, Body, Call, Message, MessageError, Pending, ToolResult};
 use crate::reply::Provider;
-use crate::tool::{Outcome, ToolOutput};
+use crate::tool::Outcome;
 use crate::wire::{Style, import};
 
 /// The namespaced extras of a message.
@@ -32,6 +33,7 @@ pub(crate) struct Extras<'a> {
 /// shape packs several into one. `json` is one JSON value without lone surrogates.
 pub(crate) fn read(json: &Bytes, out: &mut Vec<Message>) -> Result<(), MessageError> {
     let fields: Fields<'_> = serde_json::from_slice(json).map_err(unreadable)?;
+    fields.each_once()?;
     let Some(role) = fields.get("role") else {
         return Err(MessageError::Shape { reason: "it has no role".to_owned() });
     };
@@ -55,7 +57,7 @@ pub(crate) fn read(json: &Bytes, out: &mut Vec<Message>) -> Result<(), MessageEr
         }
         _ => return Err(MessageError::Role { role: role.into_owned() }),
     };
-    if content.is_none_or(|content| !matches!(content.get().as_bytes().first(), Some(b'"' | b'['))) {
+    if content.is_none_or(|content| !is_content(content.get())) {
         return Err(MessageError::Shape {
             reason: format!("the content of a {role} message must be text or a list of parts"),
         });
@@ -89,7 +91,13 @@ fn assistant(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError>
             }
         }
     }
-    if canonical && !extra && fields.get("content").is_some() {
+    let content = fields.get("content").map(RawValue::get);
+    if content.is_some_and(|text| text != "null" && !is_content(text)) {
+        return Err(MessageError::Shape {
+            reason: "the content of an assistant message must be text, a list of parts or null".to_owned(),
+        });
+    }
+    if canonical && !extra && content.is_some_and(|text| text != "null" || !calls.is_empty()) {
         let body = Body::Assistant(Assistant { calls, provider });
         return Ok(Message::from_parts(json.clone(), body));
     }
@@ -98,7 +106,7 @@ fn assistant(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError>
         provider = Some(Provider { style: Style::OpenAi, raw, paused: false });
     }
     let refusal = fields.get("refusal").map(RawValue::get).filter(|text| text.starts_with('"') && text.len() > 2);
-    let content = match fields.get("content").map(RawValue::get) {
+    let content = match content {
         None | Some("null" | "\"\"") if refusal.is_some() => refusal.unwrap_or_default(),
         None | Some("null") if calls.is_empty() => "\"\"",
         None => "null",
@@ -120,11 +128,13 @@ struct ReadCall {
 fn read_call(entry: &Fields<'_>) -> Result<ReadCall, MessageError> {
     let has_others =
         |fields: &Fields<'_>, known: &[&str]| fields.0.iter().any(|(key, _)| !known.contains(&key.as_ref()));
+    entry.each_once()?;
     let id: Option<String> = entry.get("id").map(|id| field(id, "id")).transpose()?.flatten();
     let function: Fields<'_> = match entry.get("function") {
         Some(function) => field(function, "function")?,
         None => return Err(MessageError::Shape { reason: "a tool call has no function".to_owned() }),
     };
+    function.each_once()?;
     let name: String = match function.get("name") {
         Some(name) => field(name, "name")?,
         None => return Err(MessageError::Shape { reason: "a tool call has no name".to_owned() }),
@@ -146,26 +156,28 @@ fn tool(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError> {
     let extras: Extras<'_> =
         fields.get("toolrelay").map(|value| field(value, "toolrelay")).transpose()?.unwrap_or_default();
     let call = CallId::new(id.clone().unwrap_or_default());
-    let content = fields.get("content");
+    let content = fields.get("content").map(RawValue::get);
     let known =
         fields.0.iter().all(|(key, _)| matches!(key.as_ref(), "role" | "content" | "tool_call_id" | "toolrelay"));
-    let readable = content.is_some_and(|content| matches!(content.get().as_bytes().first(), Some(b'"' | b'[')));
+    let readable = content.is_some_and(is_content);
     if id.is_some() && known && readable {
         let result = ToolResult { call, outcome: extras.outcome, pending: extras.pending };
         return Ok(Message::from_parts(json.clone(), Body::Tool(result)));
     }
-    let text = match content {
-        Some(content) if !readable => content.get().to_owned(),
-        Some(content) => Content::read(content).text(),
-        None => String::new(),
+    let content = match content {
+        Some(content) if readable => Cow::Borrowed(content),
+        None | Some("null") => Cow::Borrowed("\"\""),
+        Some(value) => Cow::Owned(json::quoted(value)),
     };
     Ok(match extras.pending {
         Some(pending) => Message::placeholder(&call, pending),
-        None => Message::tool_result(
-            &call,
-            &ToolOutput { text, parts: extras.parts.map(Into::into), outcome: extras.outcome },
-        ),
+        None => Message::tool_with(&call, &content, extras.outcome, extras.parts.map(Json::from).as_ref()),
     })
+}
+
+/// Whether a JSON value is text or a list of parts.
+fn is_content(json: &str) -> bool {
+    json.starts_with(['"', '['])
 }
 
 fn field<'a, T: Deserialize<'a>>(value: &'a RawValue, name: &str) -> Result<T, MessageError> {
@@ -186,6 +198,16 @@ pub(crate) struct Fields<'a>(pub(crate) Vec<(Cow<'a, str>, &'a RawValue)>);
 impl<'a> Fields<'a> {
     pub(crate) fn of(json: &'a [u8]) -> Option<Self> {
         serde_json::from_slice(json).ok()
+    }
+
+    /// Refuses an object that names a key twice: two readers could see two different messages.
+    fn each_once(&self) -> Result<(), MessageError> {
+        let mut keys: Vec<&str> = self.0.iter().map(|(key, _)| key.as_ref()).collect();
+        keys.sort_unstable();
+        match keys.windows(2).find(|pair| pair[0] == pair[1]) {
+            Some(pair) => Err(MessageError::Shape { reason: format!("the key {:?} stands twice", pair[0]) }),
+            None => Ok(()),
+        }
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
