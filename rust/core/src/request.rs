@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::id::{CallId, RequestId};
-use crate::json::Json;
+use crate::json::{self, Json};
 
 /// The kind of a relay request (contract 1.2).
 pub const RELAY_KIND: &str = "tool_call";
@@ -54,6 +54,18 @@ impl Request {
             url: None,
             data: Json::of(&RelayData { calls }).ok(),
             expires_at: None,
+        }
+    }
+
+    /// The same request without NUL characters, for the transcript (contract 9.5).
+    pub(crate) fn cleaned(self) -> Self {
+        Self {
+            id: RequestId::new(json::clean(self.id.as_str())),
+            kind: json::cleaned(self.kind),
+            prompt: json::cleaned(self.prompt),
+            url: self.url.map(json::cleaned),
+            data: self.data,
+            expires_at: self.expires_at.map(json::cleaned),
         }
     }
 

@@ -233,7 +233,7 @@ impl Run {
             data: park.data,
             expires_at: park.expires_at,
         };
-        self.wait_for(at, request);
+        self.wait_for(at, request.cleaned());
         self.close_turn_if_over();
         Ok(())
     }
@@ -321,10 +321,7 @@ impl Run {
             for message in turn.take_results() {
                 self.transcript.push(message);
             }
-            match self.ask_failure.take() {
-                Some(failure) => self.end(Outcome::Failed(failure)),
-                None => self.ask_model(),
-            }
+            self.ask_model();
             return;
         }
         let outcome = self.ask_failure.take().map_or(Outcome::Suspended, Outcome::Failed);

@@ -1,6 +1,7 @@
 //! Taking in a model's reply: what the calls are decides, not the finish reason (contract 3.3).
 
 use crate::id::{CallId, RequestId};
+use crate::json;
 use crate::message::{Call, Message};
 use crate::reply::{Reply, ReplyCall, Stop};
 use crate::request::{RelayCall, Request};
@@ -16,6 +17,7 @@ impl Run {
             self.model = reply.model.take();
         }
         self.stop = Some(reply.stop.clone());
+        reply.text = json::cleaned(reply.text);
         self.text.clone_from(&reply.text);
         let calls = self.name_calls(std::mem::take(&mut reply.calls), tools);
         if reply.stop == Stop::Paused && calls.is_empty() && self.pauses < MAX_PAUSES {
@@ -39,7 +41,8 @@ impl Run {
 
     fn take_text(&mut self, reply: Reply) {
         let after_results = self.transcript.messages().last().is_some_and(|message| message.result().is_some());
-        let nothing_said = reply.text.is_empty() && (reply.reasoned || reply.stop == Stop::Calls);
+        let promised = matches!(reply.stop, Stop::Calls | Stop::Length | Stop::Malformed);
+        let nothing_said = reply.text.is_empty() && (reply.reasoned || promised);
         if nothing_said && !(after_results && reply.stop == Stop::End) && reply.stop != Stop::ContextOverflow {
             self.wasted += 1;
             if self.wasted > MAX_WASTED {
@@ -78,11 +81,11 @@ impl Run {
     fn name_calls(&mut self, calls: Vec<ReplyCall>, tools: &dyn Tools) -> Vec<Call> {
         let mut named: Vec<Call> = Vec::with_capacity(calls.len());
         for call in calls {
-            let given = call.id.filter(|id| !id.is_empty()).map(CallId::new);
+            let given = call.id.filter(|id| !id.is_empty()).map(|id| CallId::new(json::cleaned(id)));
             let fresh = given.filter(|id| !named.iter().any(|known| known.id == *id) && !self.knows(id));
             let id = fresh.unwrap_or_else(|| self.ids.call());
-            let name = tools.resolve(&call.name).map_or(call.name.clone(), str::to_owned);
-            named.push(Call { id, name, arguments: call.arguments });
+            let name = tools.resolve(&call.name).map_or_else(|| json::cleaned(call.name), str::to_owned);
+            named.push(Call { id, name, arguments: json::cleaned(call.arguments) });
         }
         named
     }

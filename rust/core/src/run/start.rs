@@ -69,8 +69,11 @@ impl Run {
         } else {
             settle_unanswered(transcript, &mut warnings)
         };
-        let last = transcript.messages().last().map(Message::body);
-        let open_end = matches!(last, Some(Body::User | Body::Tool(_)));
+        let open_end = match transcript.messages().last().map(Message::body) {
+            Some(Body::User | Body::Tool(_)) => true,
+            Some(Body::Assistant(assistant)) => assistant.provider.as_ref().is_some_and(|own| own.paused),
+            Some(Body::System) | None => false,
+        };
         let first = transcript.len();
         match prompt {
             Some(prompt) => transcript.push(prompt),
@@ -112,7 +115,7 @@ impl Run {
         let calls = suspension.calls().to_vec();
         let mut requests = suspension.requests;
         if requests.iter().all(|request| request.id != pending.id) {
-            requests.push(pending.clone());
+            requests.push(pending.clone().cleaned());
         }
         let slot = |parked| match parked {
             Parked::Settled(message) => Slot::Done(message),
