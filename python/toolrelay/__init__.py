@@ -4,7 +4,7 @@ A relay tool has a schema and no behaviour: when the model calls it, the host ex
 the run halts; `run_with_answer` or `ask_with_answer` resumes it days later, in any process.
 """
 
-from toolrelay._core import MemoryStore, RunResult, SqliteStore, ToolCallRecord, Transcript, Usage
+from toolrelay._core import Conversation, MemoryStore, RunResult, SqliteStore, ToolCallRecord, Transcript, Usage
 from toolrelay.client import Client, create_client, create_in_process_client
 from toolrelay.errors import (
     AlreadyAnswered,
@@ -74,6 +74,7 @@ __all__ = [
     "AuthenticationError",
     "BadRequestError",
     "Client",
+    "Conversation",
     "ConfigurationError",
     "ContentFilterError",
     "ContextOverflowError",

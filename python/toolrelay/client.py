@@ -27,7 +27,7 @@ from toolrelay.toolkit import Toolkit
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from toolrelay._core import NativeToolkit, RunResult, Segment, SqliteStore
+    from toolrelay._core import Conversation, NativeToolkit, RunResult, Segment, SqliteStore
     from toolrelay.inprocess import InProcessRequest, InProcessResponse
 
     Prompt = str | Sequence[Text | Image | File | Mapping[str, Any]]
@@ -128,6 +128,13 @@ class Client:
             _waits(missing),
         )
         return await _end(segment, pending)
+
+    async def get(self, id: str) -> Conversation:
+        """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
+        conversation = await self._native.get(id)
+        if conversation is None:
+            raise ConversationNotFound(f"there is no conversation {id!r} in the store", conversation=id)
+        return conversation
 
     def run_sync(
         self,

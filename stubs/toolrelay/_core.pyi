@@ -157,6 +157,26 @@ class Usage:
     def __eq__(self, other: object, /) -> bool: ...
 
 @final
+class Conversation:
+    """A stored conversation as it stands."""
+
+    @property
+    def id(self) -> str:
+        """Its id in the store."""
+
+    @property
+    def state(self) -> Literal["idle", "running", "pending"]:
+        """`running` while a worker has it, `pending` while calls wait for answers."""
+
+    @property
+    def messages(self) -> Transcript:
+        """Its transcript; calls that are being worked on have no result yet."""
+
+    @property
+    def suspensions(self) -> tuple[Request, ...]:
+        """The requests it waits for, in call order."""
+
+@final
 class MemoryStore:
     """Conversations in this process's memory: the default store of a client."""
 
@@ -216,6 +236,8 @@ class NativeClient:
         answer: bytes,
         wait: bool,
     ) -> Segment: ...
+
+    def get(self, id: str) -> Future[Conversation | None]: ...
 
 @final
 class Segment:

@@ -31,10 +31,7 @@ pub(crate) use probe::_bridge_probe;
 ///
 /// # Errors
 /// `RuntimeError` when no loop runs in this thread.
-pub(crate) fn future_into_py<'py, F, T, E>(
-    py: Python<'py>,
-    future: F,
-) -> PyResult<Bound<'py, PyAny>>
+pub(crate) fn future_into_py<'py, F, T, E>(py: Python<'py>, future: F) -> PyResult<Bound<'py, PyAny>>
 where
     F: Future<Output = Result<T, E>> + Send + 'static,
     T: for<'a> IntoPyObject<'a> + Send + 'static,
@@ -71,13 +68,8 @@ pub(crate) fn runtime(py: Python<'_>) -> PyResult<Handle> {
         return Ok(of_process.runtime.handle().clone());
     }
     let farewell = pyo3::wrap_pyfunction!(shut_down, py)?;
-    py.import(intern!(py, "atexit"))?
-        .call_method1(intern!(py, "register"), (farewell,))?;
-    let runtime = Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("toolrelay")
-        .enable_all()
-        .build()?;
+    py.import(intern!(py, "atexit"))?.call_method1(intern!(py, "register"), (farewell,))?;
+    let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("toolrelay").enable_all().build()?;
     let handle = runtime.handle().clone();
     let former = lock(&RUNTIME).replace(OfProcess { process, runtime });
     mem::forget(former);
@@ -100,14 +92,8 @@ fn shut_down(py: Python<'_>) {
 
 /// A panic as an ordinary exception.
 fn panicked(panic: &(dyn Any + Send)) -> PyErr {
-    let text = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    PyRuntimeError::new_err(format!(
-        "toolrelay panicked, please report this: {}",
-        text.unwrap_or("no message")
-    ))
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    PyRuntimeError::new_err(format!("toolrelay panicked, please report this: {}", text.unwrap_or("no message")))
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

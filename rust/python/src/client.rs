@@ -20,7 +20,8 @@ use toolrelay_runtime::model::Model;
 use toolrelay_runtime::retry::RetryPolicy;
 use toolrelay_runtime::store::Store;
 
-use crate::bridge::Port;
+use crate::bridge::{Port, future_into_py};
+use crate::conversation::{ConversationFailure, PyConversation};
 use crate::host::{Objects, PyHost};
 use crate::model::PyModel;
 use crate::segment::Segment;
@@ -114,9 +115,22 @@ impl NativeClient {
         let missing = if wait { Missing::Wait } else { Missing::Error };
         self.start(toolkit, context, history, conversation, Start::Answer { pending, answer, missing })
     }
+
+    /// The stored conversation of this id, or none.
+    fn get<'py>(&self, py: Python<'py>, id: String) -> PyResult<Bound<'py, PyAny>> {
+        let conversations = self.conversations();
+        future_into_py(py, async move {
+            let known = conversations.get(&id).await;
+            known.map(|known| known.map(|known| PyConversation::new(id, known))).map_err(ConversationFailure)
+        })
+    }
 }
 
 impl NativeClient {
+    fn conversations(&self) -> Conversations {
+        Conversations::new(Arc::clone(&self.store), self.owner.clone(), self.lease)
+    }
+
     fn start(
         &self,
         toolkit: &Bound<'_, NativeToolkit>,
@@ -151,7 +165,7 @@ impl NativeClient {
         };
         let client = Client {
             model,
-            conversations: Conversations::new(Arc::clone(&self.store), self.owner.clone(), self.lease),
+            conversations: self.conversations(),
             max_turns: self.max_turns,
             timeout: self.timeout,
             inline: self.wait_for.is_some(),

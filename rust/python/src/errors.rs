@@ -136,7 +136,8 @@ fn resume_error(py: Python<'_>, error: &ResumeError) -> PyErr {
     raise(py, "ResumeError", &error.to_string())
 }
 
-fn conversation_error(py: Python<'_>, error: &ConversationError) -> PyErr {
+/// The exception for a conversation that does not go on.
+pub(crate) fn conversation_error(py: Python<'_>, error: &ConversationError) -> PyErr {
     let text = error.to_string();
     let on = |class: &str, id: &str| with(py, class, &text, &[("conversation", object(py, id))]);
     let about = |class: &str, request: &str| with(py, class, &text, &[("request_id", object(py, request))]);

@@ -2,6 +2,7 @@
 
 mod bridge;
 mod client;
+mod conversation;
 mod convert;
 mod errors;
 mod host;
@@ -20,6 +21,8 @@ mod _core {
     use super::bridge::_bridge_probe;
     #[pymodule_export]
     use super::client::NativeClient;
+    #[pymodule_export]
+    use super::conversation::PyConversation;
     #[pymodule_export]
     use super::host::Reply;
     #[pymodule_export]

@@ -13,7 +13,10 @@ use std::time::Duration;
 
 use toolrelay_core::message::Message;
 use toolrelay_core::repair::Warning;
+use toolrelay_core::request::Request;
 use toolrelay_core::run::{OnPending, Run, RunConfig};
+use toolrelay_core::suspension::Suspension;
+use toolrelay_core::transcript::Transcript;
 
 use crate::drive::now_ms;
 use crate::store::{Conversation, ConversationId, State, Store, StoreError};
@@ -39,6 +42,17 @@ pub struct Claimed {
     pub warnings: Vec<Warning>,
     /// The claim; it is the run's log.
     pub held: Held,
+}
+
+/// A stored conversation as it stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// What goes on with it.
+    pub state: State,
+    /// Its transcript; calls under way have no result yet.
+    pub transcript: Transcript,
+    /// The requests it waits for, in call order.
+    pub suspensions: Vec<Request>,
 }
 
 impl Conversations {
@@ -73,6 +87,15 @@ impl Conversations {
             }
         }
         Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+    }
+
+    /// A conversation as it stands, without a claim on it; `None` when there is none of that id.
+    pub async fn get(&self, id: &str) -> Result<Option<Known>, ConversationError> {
+        let Some(stored) = self.store.load(&ConversationId::new(id)?).await? else { return Ok(None) };
+        let transcript = stored::transcript(&stored)?;
+        let suspensions =
+            Suspension::from_transcript(transcript.clone()).map_or_else(|_| Vec::new(), |s| s.outstanding());
+        Ok(Some(Known { state: stored.state, transcript, suspensions }))
     }
 
     async fn load(&self, id: &ConversationId) -> Result<Conversation, StoreError> {

@@ -28,10 +28,7 @@ impl Bell {
             fcntl_setfd(end, FdFlags::CLOEXEC)?;
             ioctl_fionbio(end, true)?;
         }
-        Ok(Self {
-            ear,
-            rope: Some(rope),
-        })
+        Ok(Self { ear, rope: Some(rope) })
     }
 }
 

@@ -75,9 +75,7 @@ impl Port {
     /// asyncio's own `RuntimeError` when no loop runs here; `OSError` when the process has no descriptor or thread left.
     pub(crate) fn of_running_loop(py: Python<'_>) -> PyResult<Arc<Self>> {
         static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let event_loop = GET_RUNNING_LOOP
-            .import(py, "asyncio", "get_running_loop")?
-            .call0()?;
+        let event_loop = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0()?;
         let process = std::process::id();
         let is_its_own = |port: &Arc<Self>| {
             port.event_loop == event_loop.as_ptr() as usize
@@ -87,10 +85,7 @@ impl Port {
         if let Some(port) = LAST.with_borrow(Weak::upgrade).filter(is_its_own) {
             return Ok(port);
         }
-        let known = lock(&PORTS)
-            .iter()
-            .filter_map(|known| known.port.upgrade())
-            .find(is_its_own);
+        let known = lock(&PORTS).iter().filter_map(|known| known.port.upgrade()).find(is_its_own);
         let port = match known {
             Some(port) => port,
             None => Self::open(&event_loop, process)?,
@@ -116,12 +111,7 @@ impl Port {
             queue: Mutex::default(),
             desk: Mutex::new(Some(desk)),
         });
-        let drain = Bound::new(
-            py,
-            Drain {
-                port: Arc::clone(&port),
-            },
-        )?;
+        let drain = Bound::new(py, Drain { port: Arc::clone(&port) })?;
         let kept = match watch(event_loop, &drain)? {
             Some(bell) => {
                 // Nobody else has the port yet, so the cell is empty.
@@ -130,10 +120,7 @@ impl Port {
             }
             None => Some(drain.unbind()),
         };
-        lock(&PORTS).push(Known {
-            port: Arc::downgrade(&port),
-            kept,
-        });
+        lock(&PORTS).push(Known { port: Arc::downgrade(&port), kept });
         Ok(port)
     }
 
@@ -158,27 +145,15 @@ impl Port {
 
     /// A new future of the loop.
     pub(crate) fn create_future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let create_future = lock(&self.desk)
-            .as_ref()
-            .map(|desk| desk.create_future.clone_ref(py));
+        let create_future = lock(&self.desk).as_ref().map(|desk| desk.create_future.clone_ref(py));
         create_future.ok_or_else(closed)?.into_bound(py).call0()
     }
 
     /// Takes a future in. The ticket is for the task that settles it.
     pub(super) fn admit(self: &Arc<Self>, future: &Bound<'_, PyAny>) -> PyResult<Ticket> {
-        let waiting = Waiting {
-            future: Some(future.clone().unbind()),
-            task: None,
-        };
-        let number = lock(&self.desk)
-            .as_mut()
-            .ok_or_else(closed)?
-            .waiting
-            .insert(waiting);
-        Ok(Ticket {
-            port: Some(Arc::clone(self)),
-            number,
-        })
+        let waiting = Waiting { future: Some(future.clone().unbind()), task: None };
+        let number = lock(&self.desk).as_mut().ok_or_else(closed)?.waiting.insert(waiting);
+        Ok(Ticket { port: Some(Arc::clone(self)), number })
     }
 
     /// Says which task settles the future of this number, and has it dropped when the future is done before that.
@@ -190,26 +165,17 @@ impl Port {
     ) -> PyResult<()> {
         let py = future.py();
         // Only this thread takes parcels, so the task cannot have come back yet and the number is still its own.
-        if let Some(waiting) = lock(&self.desk)
-            .as_mut()
-            .and_then(|desk| desk.waiting.get_mut(number))
-        {
+        if let Some(waiting) = lock(&self.desk).as_mut().and_then(|desk| desk.waiting.get_mut(number)) {
             waiting.task = Some(task);
         }
-        let farewell = Farewell {
-            port: Arc::downgrade(self),
-            number,
-        };
+        let farewell = Farewell { port: Arc::downgrade(self), number };
         future.call_method1(intern!(py, "add_done_callback"), (farewell,))?;
         Ok(())
     }
 
     /// The future of a task that has come back; `None` when its waiter is gone.
     fn redeem(&self, number: usize) -> Option<Py<PyAny>> {
-        lock(&self.desk)
-            .as_mut()
-            .and_then(|desk| desk.waiting.try_remove(number))
-            .and_then(|waiting| waiting.future)
+        lock(&self.desk).as_mut().and_then(|desk| desk.waiting.try_remove(number)).and_then(|waiting| waiting.future)
     }
 
     fn ring(self: &Arc<Self>) {
@@ -219,27 +185,18 @@ impl Port {
         }
         // The loop can only be told by calling it. That takes the GIL, so a thread that may wait does it.
         let port = Arc::clone(self);
-        self.runtime
-            .spawn_blocking(move || Python::try_attach(|py| port.call_loop(py)));
+        self.runtime.spawn_blocking(move || Python::try_attach(|py| port.call_loop(py)));
     }
 
     fn call_loop(self: &Arc<Self>, py: Python<'_>) {
-        let event_loop = lock(&self.desk)
-            .as_ref()
-            .map(|desk| desk.event_loop.clone_ref(py));
+        let event_loop = lock(&self.desk).as_ref().map(|desk| desk.event_loop.clone_ref(py));
         let is_its_own = |known: &&Known| known.port.as_ptr() == Arc::as_ptr(self);
-        let drain = lock(&PORTS)
-            .iter()
-            .find(is_its_own)
-            .and_then(|known| known.kept.as_ref())
-            .map(|drain| drain.clone_ref(py));
+        let drain =
+            lock(&PORTS).iter().find(is_its_own).and_then(|known| known.kept.as_ref()).map(|drain| drain.clone_ref(py));
         let (Some(event_loop), Some(drain)) = (event_loop, drain) else {
             return;
         };
-        if event_loop
-            .call_method1(py, intern!(py, "call_soon_threadsafe"), (drain,))
-            .is_err()
-        {
+        if event_loop.call_method1(py, intern!(py, "call_soon_threadsafe"), (drain,)).is_err() {
             self.close();
         }
     }
@@ -255,18 +212,13 @@ impl Port {
         }
         let (mut parcels, more) = {
             let mut queue = lock(&self.queue);
-            if queue.len() > BATCH {
-                (queue.drain(..BATCH).collect(), true)
-            } else {
-                (mem::take(&mut *queue), false)
-            }
+            if queue.len() > BATCH { (queue.drain(..BATCH).collect(), true) } else { (mem::take(&mut *queue), false) }
         };
         if more {
             self.ring();
         }
         while let Some(parcel) = parcels.pop_front() {
-            let ended = catch_unwind(AssertUnwindSafe(|| parcel(py)))
-                .unwrap_or_else(|panic| Err(panicked(&*panic)));
+            let ended = catch_unwind(AssertUnwindSafe(|| parcel(py))).unwrap_or_else(|panic| Err(panicked(&*panic)));
             match ended {
                 Ok(()) => {}
                 Err(error) if error.is_instance_of::<PyException>(py) => {
@@ -332,10 +284,7 @@ impl Ticket {
         };
         let postman = Arc::clone(&port);
         postman.post(move |py| match port.redeem(number) {
-            Some(future) => settle(
-                future.bind(py),
-                catch_unwind(AssertUnwindSafe(|| outcome(py))),
-            ),
+            Some(future) => settle(future.bind(py), catch_unwind(AssertUnwindSafe(|| outcome(py)))),
             None => Ok(()),
         });
     }
@@ -348,20 +297,14 @@ impl Drop for Ticket {
         };
         let postman = Arc::clone(&port);
         postman.post(move |py| match port.redeem(number) {
-            Some(future) => settle(
-                future.bind(py),
-                Ok(Err(PyRuntimeError::new_err("the runtime was shut down"))),
-            ),
+            Some(future) => settle(future.bind(py), Ok(Err(PyRuntimeError::new_err("the runtime was shut down")))),
             None => Ok(()),
         });
     }
 }
 
 /// Settles a future unless it is done already.
-fn settle<'py>(
-    future: &Bound<'py, PyAny>,
-    outcome: std::thread::Result<PyResult<Bound<'py, PyAny>>>,
-) -> PyResult<()> {
+fn settle<'py>(future: &Bound<'py, PyAny>, outcome: std::thread::Result<PyResult<Bound<'py, PyAny>>>) -> PyResult<()> {
     let py = future.py();
     let settled = match outcome.unwrap_or_else(|panic| Err(panicked(&*panic))) {
         Ok(value) => future.call_method1(intern!(py, "set_result"), (value,)),
@@ -372,9 +315,7 @@ fn settle<'py>(
         Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
         Err(_) if future.call_method0(intern!(py, "done"))?.is_truthy()? => Ok(()),
         // An exception that a future refuses to carry, such as `StopIteration`.
-        Err(error) => future
-            .call_method1(intern!(py, "set_exception"), (error.into_value(py),))
-            .map(drop),
+        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)).map(drop),
     }
 }
 
@@ -399,10 +340,7 @@ impl Drain {
         };
         visit.call(&desk.event_loop)?;
         visit.call(&desk.create_future)?;
-        desk.waiting
-            .iter()
-            .filter_map(|(_, waiting)| waiting.future.as_ref())
-            .try_for_each(|future| visit.call(future))
+        desk.waiting.iter().filter_map(|(_, waiting)| waiting.future.as_ref()).try_for_each(|future| visit.call(future))
     }
 
     fn __clear__(&self) {
@@ -437,11 +375,8 @@ impl Farewell {
         let gone = {
             let mut desk = lock(&port.desk);
             // After a settlement the number may be another future's.
-            let waiting = desk
-                .as_mut()
-                .and_then(|desk| desk.waiting.get_mut(self.number));
-            let waiting = waiting
-                .filter(|waiting| waiting.future.as_ref().is_some_and(|mine| mine.is(future)));
+            let waiting = desk.as_mut().and_then(|desk| desk.waiting.get_mut(self.number));
+            let waiting = waiting.filter(|waiting| waiting.future.as_ref().is_some_and(|mine| mine.is(future)));
             waiting.and_then(|waiting| waiting.future.take().zip(waiting.task.take()))
         };
         if let Some((_future, task)) = gone {
@@ -459,18 +394,15 @@ fn watch(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<Op
         Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(None),
         Err(error) => return Err(error.into()),
     };
-    let watched = event_loop
-        .getattr(intern!(py, "add_reader"))
-        .and_then(|add_reader| {
-            // In an empty context: the loop would keep the context variables of whoever came first.
-            let context = CONTEXT.import(py, "contextvars", "Context")?.call0()?;
-            context.call_method1(intern!(py, "run"), (add_reader, bell.descriptor(), drain))
-        });
+    let watched = event_loop.getattr(intern!(py, "add_reader")).and_then(|add_reader| {
+        // In an empty context: the loop would keep the context variables of whoever came first.
+        let context = CONTEXT.import(py, "contextvars", "Context")?.call0()?;
+        context.call_method1(intern!(py, "run"), (add_reader, bell.descriptor(), drain))
+    });
     match watched {
         Ok(_) => Ok(Some(bell)),
         Err(error)
-            if error.is_instance_of::<PyNotImplementedError>(py)
-                || error.is_instance_of::<PyAttributeError>(py) =>
+            if error.is_instance_of::<PyNotImplementedError>(py) || error.is_instance_of::<PyAttributeError>(py) =>
         {
             Ok(None)
         }
@@ -480,32 +412,19 @@ fn watch(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<Op
 
 /// Closes the ports of loops that were closed and could not say so, and forgets those that are gone.
 fn forget_closed(py: Python<'_>) -> PyResult<()> {
-    let kept: Vec<_> = lock(&PORTS)
-        .iter()
-        .filter_map(|known| known.kept.as_ref())
-        .map(|drain| drain.clone_ref(py))
-        .collect();
+    let kept: Vec<_> =
+        lock(&PORTS).iter().filter_map(|known| known.kept.as_ref()).map(|drain| drain.clone_ref(py)).collect();
     for drain in kept {
         let port = &drain.get().port;
-        let event_loop = lock(&port.desk)
-            .as_ref()
-            .map(|desk| desk.event_loop.clone_ref(py));
+        let event_loop = lock(&port.desk).as_ref().map(|desk| desk.event_loop.clone_ref(py));
         let Some(event_loop) = event_loop else {
             continue;
         };
-        if event_loop
-            .call_method0(py, intern!(py, "is_closed"))?
-            .is_truthy(py)?
-        {
+        if event_loop.call_method0(py, intern!(py, "is_closed"))?.is_truthy(py)? {
             port.close();
         }
     }
-    let is_closed = |known: &mut Known| {
-        !known
-            .port
-            .upgrade()
-            .is_some_and(|port| port.open.load(Ordering::Acquire))
-    };
+    let is_closed = |known: &mut Known| !known.port.upgrade().is_some_and(|port| port.open.load(Ordering::Acquire));
     let forgotten: Vec<_> = lock(&PORTS).extract_if(.., is_closed).collect();
     drop(forgotten);
     Ok(())

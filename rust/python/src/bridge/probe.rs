@@ -24,18 +24,13 @@ enum Probe {
 /// `_bridge_probe("alive")` is no awaitable but the number of Rust futures of the probe that exist.
 #[pyfunction]
 #[pyo3(signature = (kind, seconds=0.0))]
-pub(crate) fn _bridge_probe<'py>(
-    py: Python<'py>,
-    kind: &str,
-    seconds: f64,
-) -> PyResult<Bound<'py, PyAny>> {
+pub(crate) fn _bridge_probe<'py>(py: Python<'py>, kind: &str, seconds: f64) -> PyResult<Bound<'py, PyAny>> {
     let probe = match kind {
         "alive" => return Ok(ALIVE.load(Ordering::SeqCst).into_pyobject(py)?.into_any()),
         "ready" => Probe::Ready,
         "yield" => Probe::Yield,
         "sleep" => Probe::Sleep(
-            Duration::try_from_secs_f64(seconds)
-                .map_err(|error| PyValueError::new_err(error.to_string()))?,
+            Duration::try_from_secs_f64(seconds).map_err(|error| PyValueError::new_err(error.to_string()))?,
         ),
         "fail" => Probe::Fail,
         "panic" => Probe::Panic,
