@@ -19,7 +19,7 @@ from toolrelay._json import encode, plain
 from toolrelay._settings import provider_settings, run_settings, seconds
 from toolrelay._sync import run_here
 from toolrelay._text import clean
-from toolrelay.errors import ConfigurationError, PayloadError, ResumeError, ToolkitError
+from toolrelay.errors import ConfigurationError, PayloadError, ResumeError, StoreError, ToolkitError
 from toolrelay.parts import File, Image, Text
 from toolrelay.relay import Answer, Request
 from toolrelay.toolkit import Toolkit
@@ -108,7 +108,7 @@ class Client:
         segment = self._native.prompt(
             _tools(toolkit), copy_context(), None, id, _prompt(prompt), _supersedes(on_pending)
         )
-        return await _end(segment)
+        return await _end(segment, conversation=id)
 
     async def ask_with_answer(
         self, toolkit: Toolkit, id: str, pending: Request, answer: Answer, missing: Missing = "error"
@@ -127,7 +127,7 @@ class Client:
             _json("answer", answer, Answer),
             _waits(missing),
         )
-        return await _end(segment, pending)
+        return await _end(segment, pending, id)
 
     async def get(self, id: str) -> Conversation:
         """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
@@ -236,11 +236,14 @@ def create_in_process_client(
     return Client(native, "in process")
 
 
-async def _end(segment: Segment, pending: Request | None = None) -> RunResult:
+async def _end(segment: Segment, pending: Request | None = None, conversation: str | None = None) -> RunResult:
     try:
         return await segment.future
     except ResumeError as error:
         error.pending = pending
+        raise
+    except StoreError as error:
+        error.conversation = conversation
         raise
     except asyncio.CancelledError as cancelled:
         # The run settles what was under way and saves it before the cancellation goes on.

@@ -139,12 +139,11 @@ fn resume_error(py: Python<'_>, error: &ResumeError) -> PyErr {
 /// The exception for a conversation that does not go on.
 pub(crate) fn conversation_error(py: Python<'_>, error: &ConversationError) -> PyErr {
     let text = error.to_string();
-    let on = |class: &str, id: &str| with(py, class, &text, &[("conversation", object(py, id))]);
     let about = |class: &str, request: &str| with(py, class, &text, &[("request_id", object(py, request))]);
     match error {
-        ConversationError::Busy { id, .. } => on("ConversationBusy", id),
-        ConversationError::NotFound { id } => on("ConversationNotFound", id),
-        ConversationError::LeaseLost { id } => on("LeaseLost", id),
+        ConversationError::Busy { .. } => raise(py, "ConversationBusy", &text),
+        ConversationError::NotFound { .. } => raise(py, "ConversationNotFound", &text),
+        ConversationError::LeaseLost { .. } => raise(py, "LeaseLost", &text),
         ConversationError::AnswerInProgress { request } => about("AnswerInProgress", request),
         ConversationError::AlreadyAnswered { request } => about("AlreadyAnswered", request),
         ConversationError::Start(start) => start_error(py, start),
