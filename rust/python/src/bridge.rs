@@ -4,25 +4,31 @@
 //! loop. Rust threads never take the GIL for that. Nothing here decides anything.
 
 mod bell;
+mod desk;
+mod drain;
 mod port;
 mod probe;
 
 use std::any::Any;
 use std::future::Future;
 use std::mem;
+use std::num::NonZero;
 use std::panic::AssertUnwindSafe;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use futures_util::future::{AbortHandle, Abortable};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::IntoPyDict as _;
 use tokio::runtime::{Builder, Handle, Runtime};
 
 pub(crate) use port::Port;
-pub(crate) use probe::_bridge_probe;
+pub(crate) use probe::{_bridge_probe, _bridge_probes_alive};
 
 /// A Rust future as a future of the running asyncio loop.
 ///
@@ -31,25 +37,27 @@ pub(crate) use probe::_bridge_probe;
 ///
 /// # Errors
 /// `RuntimeError` when no loop runs in this thread.
-pub(crate) fn future_into_py<'py, F, T, E>(py: Python<'py>, future: F) -> PyResult<Bound<'py, PyAny>>
+pub(crate) fn future_into_py<F, T, E>(py: Python<'_>, future: F) -> PyResult<Bound<'_, PyAny>>
 where
     F: Future<Output = Result<T, E>> + Send + 'static,
-    T: for<'a> IntoPyObject<'a> + Send + 'static,
+    T: for<'py> IntoPyObject<'py> + Send + 'static,
     E: Into<PyErr> + Send + 'static,
 {
     let port = Port::of_running_loop(py)?;
     let waiter = port.create_future(py)?;
-    let ticket = port.admit(&waiter)?;
-    let number = ticket.number();
-    let task = port.runtime.spawn(async move {
-        let outcome = AssertUnwindSafe(future).catch_unwind().await;
-        ticket.settle(move |py| match outcome {
-            Ok(Ok(value)) => value.into_bound_py_any(py),
-            Ok(Err(error)) => Err(error.into()),
-            Err(panic) => Err(panicked(&*panic)),
-        });
-    });
-    port.assign(number, &waiter, task.abort_handle())?;
+    let (abort, registration) = AbortHandle::new_pair();
+    let ticket = port.admit(&waiter, abort)?;
+    let future = Abortable::new(AssertUnwindSafe(future).catch_unwind(), registration);
+    port.send(Box::pin(async move {
+        // An aborted one drops its ticket unused.
+        if let Ok(outcome) = future.await {
+            ticket.settle(move |py| match outcome {
+                Ok(Ok(value)) => value.into_bound_py_any(py),
+                Ok(Err(error)) => Err(error.into()),
+                Err(panic) => Err(panicked(&*panic)),
+            });
+        }
+    }));
     Ok(waiter)
 }
 
@@ -60,34 +68,68 @@ where
 /// # Errors
 /// `OSError` when the process has no thread or descriptor left.
 pub(crate) fn runtime(py: Python<'_>) -> PyResult<Handle> {
-    let process = std::process::id();
-    // Locked only with the GIL held and never over a call into Python: a fork with the GIL never finds it taken.
-    if let Some(of_process) = &*lock(&RUNTIME)
-        && of_process.process == process
+    if let Some(built) = &*lock(&RUNTIME)
+        && built.generation == Generation::now()
     {
-        return Ok(of_process.runtime.handle().clone());
+        return Ok(built.runtime.handle().clone());
     }
-    let farewell = pyo3::wrap_pyfunction!(shut_down, py)?;
-    py.import(intern!(py, "atexit"))?.call_method1(intern!(py, "register"), (farewell,))?;
-    let runtime = Builder::new_multi_thread().worker_threads(1).thread_name("toolrelay").enable_all().build()?;
+    Generation::count_forks(py)?;
+    let at_exit = pyo3::wrap_pyfunction!(shut_down, py)?;
+    py.import(intern!(py, "atexit"))?.call_method1(intern!(py, "register"), (at_exit,))?;
+    let runtime =
+        Builder::new_multi_thread().worker_threads(workers()).thread_name("toolrelay").enable_all().build()?;
     let handle = runtime.handle().clone();
-    let former = lock(&RUNTIME).replace(OfProcess { process, runtime });
+    let former = lock(&RUNTIME).replace(Built { generation: Generation::now(), runtime });
     mem::forget(former);
     Ok(handle)
+}
+
+/// One worker where the machine has up to three cores: a second one costs 0.3 to 1 us of CPU per await, as much as it does itself, in
+/// waking each other. On a bigger machine as much as one process can feed: what it does in Python stays on one core.
+fn workers() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+    (cores / 2).clamp(1, 4)
 }
 
 /// Ends the runtime at exit, with its tasks. A task that does not let itself be dropped is left behind after the time limit.
 #[pyfunction]
 fn shut_down(py: Python<'_>) {
     let taken = lock(&RUNTIME).take();
-    let Some(OfProcess { process, runtime }) = taken else {
-        return;
-    };
-    if process == std::process::id() {
-        py.detach(|| runtime.shutdown_timeout(SHUTDOWN_LIMIT));
+    let Some(built) = taken else { return };
+    if built.generation == Generation::now() {
+        py.detach(|| built.runtime.shutdown_timeout(SHUTDOWN_LIMIT));
     } else {
-        mem::forget(runtime);
+        mem::forget(built);
     }
+}
+
+/// Which process this is, by the forks that led to it: what a parent made is not for its child. Cheaper to ask for than the process id.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Generation(u32);
+
+impl Generation {
+    fn now() -> Self {
+        Self(FORKS.load(Ordering::Relaxed))
+    }
+
+    fn count_forks(py: Python<'_>) -> PyResult<()> {
+        if COUNTING.is_completed() {
+            return Ok(());
+        }
+        let hook = [("after_in_child", pyo3::wrap_pyfunction!(forked, py)?)];
+        py.import(intern!(py, "os"))?.call_method(
+            intern!(py, "register_at_fork"),
+            (),
+            Some(&hook.into_py_dict(py)?),
+        )?;
+        COUNTING.call_once(|| {});
+        Ok(())
+    }
+}
+
+#[pyfunction]
+fn forked() {
+    FORKS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A panic as an ordinary exception.
@@ -100,11 +142,14 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct OfProcess {
-    process: u32,
+struct Built {
+    generation: Generation,
     runtime: Runtime,
 }
 
-static RUNTIME: Mutex<Option<OfProcess>> = Mutex::new(None);
+/// Locked only with the GIL held and never over a call into Python: a fork, which holds the GIL, never finds it taken.
+static RUNTIME: Mutex<Option<Built>> = Mutex::new(None);
+static FORKS: AtomicU32 = AtomicU32::new(0);
+static COUNTING: Once = Once::new();
 
 const SHUTDOWN_LIMIT: Duration = Duration::from_millis(500);

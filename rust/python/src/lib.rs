@@ -6,6 +6,7 @@ mod conversation;
 mod convert;
 mod errors;
 mod host;
+mod interpreter;
 mod model;
 mod result;
 mod segment;
@@ -18,7 +19,7 @@ use pyo3::prelude::*;
 #[pymodule]
 mod _core {
     #[pymodule_export]
-    use super::bridge::_bridge_probe;
+    use super::bridge::{_bridge_probe, _bridge_probes_alive};
     #[pymodule_export]
     use super::client::NativeClient;
     #[pymodule_export]
@@ -35,4 +36,9 @@ mod _core {
     use super::toolkit::NativeToolkit;
     #[pymodule_export]
     use super::transcript::PyTranscript;
+
+    #[pymodule_init]
+    fn claim(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        super::interpreter::claim(module.py())
+    }
 }

@@ -1,57 +1,41 @@
-//! The mailbox of one asyncio loop: what Rust threads leave for it, and the futures of it that wait for Rust.
+//! The mailbox of one asyncio loop: what Rust threads leave for it.
 //!
-//! Any thread posts, without the GIL; the loop's thread takes what was posted, in order. Python objects stay on the loop's side
-//! (`Desk`): a Rust thread holds the number of a future, never the future, so it never has one to drop.
+//! Any thread posts, without the GIL; the loop's thread takes what was posted, in order.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io;
 use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use pyo3::exceptions::{PyAttributeError, PyException, PyNotImplementedError, PyRuntimeError};
+use futures_util::future::AbortHandle;
+use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use slab::Slab;
 use tokio::runtime::Handle;
-use tokio::task::AbortHandle;
 
 use super::bell::Bell;
-use super::{lock, panicked, runtime};
+use super::desk::{Desk, Errand, Put, Ticket, Waiter};
+use super::drain::{Drain, watch};
+use super::{Generation, lock, panicked, runtime};
 
-/// What is left for the loop: run on its thread, with the GIL.
 type Parcel = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
 /// The mailbox of one asyncio loop in one process.
 pub(crate) struct Port {
-    process: u32,
+    generation: Generation,
     /// The address of the loop, to know it by. It cannot be used again while the port is open: the desk keeps the loop alive.
     event_loop: usize,
-    pub(super) runtime: Handle,
+    runtime: Handle,
     /// Empty for a loop that cannot watch a descriptor.
     bell: OnceLock<Bell>,
     open: AtomicBool,
     queue: Mutex<VecDeque<Parcel>>,
     /// Locked only with the GIL held and never over a call into Python. `None` once the port is closed.
     desk: Mutex<Option<Desk>>,
-}
-
-/// The Python objects of a port.
-struct Desk {
-    event_loop: Py<PyAny>,
-    create_future: Py<PyAny>,
-    waiting: Slab<Waiting>,
-}
-
-/// A future of the loop and the Rust task that is to settle it.
-struct Waiting {
-    /// `None` once the waiter is gone. The number stays taken until the task has come back.
-    future: Option<Py<PyAny>>,
-    task: Option<AbortHandle>,
 }
 
 thread_local! {
@@ -76,11 +60,8 @@ impl Port {
     pub(crate) fn of_running_loop(py: Python<'_>) -> PyResult<Arc<Self>> {
         static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
         let event_loop = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0()?;
-        let process = std::process::id();
         let is_its_own = |port: &Arc<Self>| {
-            port.event_loop == event_loop.as_ptr() as usize
-                && port.process == process
-                && port.open.load(Ordering::Acquire)
+            port.event_loop == event_loop.as_ptr() as usize && port.generation == Generation::now() && port.is_open()
         };
         if let Some(port) = LAST.with_borrow(Weak::upgrade).filter(is_its_own) {
             return Ok(port);
@@ -88,30 +69,25 @@ impl Port {
         let known = lock(&PORTS).iter().filter_map(|known| known.port.upgrade()).find(is_its_own);
         let port = match known {
             Some(port) => port,
-            None => Self::open(&event_loop, process)?,
+            None => Self::open(&event_loop)?,
         };
         LAST.set(Arc::downgrade(&port));
         Ok(port)
     }
 
-    fn open(event_loop: &Bound<'_, PyAny>, process: u32) -> PyResult<Arc<Self>> {
+    fn open(event_loop: &Bound<'_, PyAny>) -> PyResult<Arc<Self>> {
         let py = event_loop.py();
         forget_closed(py)?;
-        let desk = Desk {
-            event_loop: event_loop.clone().unbind(),
-            create_future: event_loop.getattr(intern!(py, "create_future"))?.unbind(),
-            waiting: Slab::new(),
-        };
         let port = Arc::new(Self {
-            process,
-            event_loop: event_loop.as_ptr() as usize,
             runtime: runtime(py)?,
+            generation: Generation::now(),
+            event_loop: event_loop.as_ptr() as usize,
             bell: OnceLock::new(),
             open: AtomicBool::new(true),
             queue: Mutex::default(),
-            desk: Mutex::new(Some(desk)),
+            desk: Mutex::new(Some(Desk::new(event_loop)?)),
         });
-        let drain = Bound::new(py, Drain { port: Arc::clone(&port) })?;
+        let drain = Bound::new(py, Drain::new(Arc::clone(&port)))?;
         let kept = match watch(event_loop, &drain)? {
             Some(bell) => {
                 // Nobody else has the port yet, so the cell is empty.
@@ -125,13 +101,15 @@ impl Port {
     }
 
     /// Leaves a parcel for the loop. Any thread, no GIL. A closed port drops it.
+    ///
+    /// An exception of a parcel goes to `sys.unraisablehook`; `KeyboardInterrupt` and its like go to the loop.
     pub(crate) fn post<P>(self: &Arc<Self>, parcel: P)
     where
         P: FnOnce(Python<'_>) -> PyResult<()> + Send + 'static,
     {
         let was_empty = {
             let mut queue = lock(&self.queue);
-            if !self.open.load(Ordering::Acquire) {
+            if !self.is_open() {
                 drop(queue);
                 return;
             }
@@ -144,38 +122,41 @@ impl Port {
     }
 
     /// A new future of the loop.
+    ///
+    /// # Errors
+    /// `RuntimeError` when the loop is closed.
     pub(crate) fn create_future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let create_future = lock(&self.desk).as_ref().map(|desk| desk.create_future.clone_ref(py));
+        let create_future = lock(&self.desk).as_ref().map(|desk| desk.create_future(py));
         create_future.ok_or_else(closed)?.into_bound(py).call0()
     }
 
-    /// Takes a future in. The ticket is for the task that settles it.
-    pub(super) fn admit(self: &Arc<Self>, future: &Bound<'_, PyAny>) -> PyResult<Ticket> {
-        let waiting = Waiting { future: Some(future.clone().unbind()), task: None };
-        let number = lock(&self.desk).as_mut().ok_or_else(closed)?.waiting.insert(waiting);
-        Ok(Ticket { port: Some(Arc::clone(self)), number })
+    /// Takes a future in that waits for `errand`. The ticket is for the one who settles it.
+    pub(super) fn admit(self: &Arc<Self>, future: &Bound<'_, PyAny>, errand: AbortHandle) -> PyResult<Ticket> {
+        let waiter = Waiter::new(future, errand)?.unbind();
+        let number = lock(&self.desk).as_mut().ok_or_else(closed)?.admit(waiter);
+        Ok(Ticket::new(Arc::clone(self), number))
     }
 
-    /// Says which task settles the future of this number, and has it dropped when the future is done before that.
-    pub(super) fn assign(
-        self: &Arc<Self>,
-        number: usize,
-        future: &Bound<'_, PyAny>,
-        task: AbortHandle,
-    ) -> PyResult<()> {
-        let py = future.py();
-        // Only this thread takes parcels, so the task cannot have come back yet and the number is still its own.
-        if let Some(waiting) = lock(&self.desk).as_mut().and_then(|desk| desk.waiting.get_mut(number)) {
-            waiting.task = Some(task);
+    /// Has the runtime do an errand.
+    pub(super) fn send(self: &Arc<Self>, errand: Errand) {
+        let put = lock(&self.desk).as_mut().map(|desk| desk.put(errand, &self.runtime));
+        match put {
+            Some(Put::First) => self.ring(),
+            Some(Put::Done) | None => {}
         }
-        let farewell = Farewell { port: Arc::downgrade(self), number };
-        future.call_method1(intern!(py, "add_done_callback"), (farewell,))?;
-        Ok(())
     }
 
-    /// The future of a task that has come back; `None` when its waiter is gone.
-    fn redeem(&self, number: usize) -> Option<Py<PyAny>> {
-        lock(&self.desk).as_mut().and_then(|desk| desk.waiting.try_remove(number)).and_then(|waiting| waiting.future)
+    /// Who waits for this ticket; `None` when the port is closed.
+    pub(super) fn redeem(&self, number: usize) -> Option<Py<Waiter>> {
+        lock(&self.desk).as_mut().and_then(|desk| desk.redeem(number))
+    }
+
+    pub(super) fn is_of_this_process(&self) -> bool {
+        self.generation == Generation::now()
+    }
+
+    fn is_open(&self) -> bool {
+        self.open.load(Ordering::Acquire)
     }
 
     fn ring(self: &Arc<Self>) {
@@ -193,22 +174,23 @@ impl Port {
         let is_its_own = |known: &&Known| known.port.as_ptr() == Arc::as_ptr(self);
         let drain =
             lock(&PORTS).iter().find(is_its_own).and_then(|known| known.kept.as_ref()).map(|drain| drain.clone_ref(py));
-        let (Some(event_loop), Some(drain)) = (event_loop, drain) else {
-            return;
-        };
+        let (Some(event_loop), Some(drain)) = (event_loop, drain) else { return };
         if event_loop.call_method1(py, intern!(py, "call_soon_threadsafe"), (drain,)).is_err() {
             self.close();
         }
     }
 
-    /// Settles what was posted, in order, at most `BATCH` parcels at a time.
-    fn drain(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
-        if self.process != std::process::id() {
+    /// The loop comes by: sends what lies on the desk and settles what was posted, in order, at most `BATCH` parcels at a time.
+    pub(super) fn drain(self: &Arc<Self>, py: Python<'_>) -> PyResult<()> {
+        if !self.is_of_this_process() {
             // A forked child that still runs its parent's loop: these parcels are the parent's.
             return Ok(());
         }
         if let Some(bell) = self.bell.get() {
             bell.silence();
+        }
+        if let Some(desk) = &mut *lock(&self.desk) {
+            desk.clear(&self.runtime);
         }
         let (mut parcels, more) = {
             let mut queue = lock(&self.queue);
@@ -243,8 +225,8 @@ impl Port {
         self.ring();
     }
 
-    /// The loop is gone: drops what was left for it and the tasks that nobody waits for any more. Called with the GIL held.
-    fn close(&self) {
+    /// The loop is gone: drops what was left for it and the Rust futures that nobody waits for any more. Called with the GIL held.
+    pub(super) fn close(&self) {
         let parcels = {
             let mut queue = lock(&self.queue);
             self.open.store(false, Ordering::Release);
@@ -253,160 +235,14 @@ impl Port {
         let desk = lock(&self.desk).take();
         // Dropped outside the locks: a Python object that dies here may call back.
         drop(parcels);
-        let Some(mut desk) = desk else { return };
-        for waiting in desk.waiting.drain() {
-            if let Some(task) = waiting.task {
-                task.abort();
-            }
+        if let Some(desk) = desk {
+            desk.give_up();
         }
     }
-}
 
-/// The right of one task to settle one future. Dropped unused, it says that the task was given up.
-pub(super) struct Ticket {
-    /// `None` once used.
-    port: Option<Arc<Port>>,
-    number: usize,
-}
-
-impl Ticket {
-    pub(super) fn number(&self) -> usize {
-        self.number
-    }
-
-    /// Settles the future with what `outcome` makes on the loop's side. A waiter that is gone is skipped.
-    pub(super) fn settle<O>(mut self, outcome: O)
-    where
-        O: for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send + 'static,
-    {
-        let (Some(port), number) = (self.port.take(), self.number) else {
-            return;
-        };
-        let postman = Arc::clone(&port);
-        postman.post(move |py| match port.redeem(number) {
-            Some(future) => settle(future.bind(py), catch_unwind(AssertUnwindSafe(|| outcome(py)))),
-            None => Ok(()),
-        });
-    }
-}
-
-impl Drop for Ticket {
-    fn drop(&mut self) {
-        let (Some(port), number) = (self.port.take(), self.number) else {
-            return;
-        };
-        let postman = Arc::clone(&port);
-        postman.post(move |py| match port.redeem(number) {
-            Some(future) => settle(future.bind(py), Ok(Err(PyRuntimeError::new_err("the runtime was shut down")))),
-            None => Ok(()),
-        });
-    }
-}
-
-/// Settles a future unless it is done already.
-fn settle<'py>(future: &Bound<'py, PyAny>, outcome: std::thread::Result<PyResult<Bound<'py, PyAny>>>) -> PyResult<()> {
-    let py = future.py();
-    let settled = match outcome.unwrap_or_else(|panic| Err(panicked(&*panic))) {
-        Ok(value) => future.call_method1(intern!(py, "set_result"), (value,)),
-        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)),
-    };
-    match settled {
-        Ok(_) => Ok(()),
-        Err(error) if !error.is_instance_of::<PyException>(py) => Err(error),
-        Err(_) if future.call_method0(intern!(py, "done"))?.is_truthy()? => Ok(()),
-        // An exception that a future refuses to carry, such as `StopIteration`.
-        Err(error) => future.call_method1(intern!(py, "set_exception"), (error.into_value(py),)).map(drop),
-    }
-}
-
-/// The callback of a loop that settles what was posted. It lives as long as the loop wants it, and closes the port when it goes.
-#[pyclass(frozen, module = "toolrelay._core", name = "_Drain")]
-struct Drain {
-    port: Arc<Port>,
-}
-
-#[pymethods]
-impl Drain {
-    fn __call__(&self, py: Python<'_>) -> PyResult<()> {
-        self.port.drain(py)
-    }
-
-    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        let Ok(desk) = self.port.desk.try_lock() else {
-            return Ok(());
-        };
-        let Some(desk) = desk.as_ref() else {
-            return Ok(());
-        };
-        visit.call(&desk.event_loop)?;
-        visit.call(&desk.create_future)?;
-        desk.waiting.iter().filter_map(|(_, waiting)| waiting.future.as_ref()).try_for_each(|future| visit.call(future))
-    }
-
-    fn __clear__(&self) {
-        self.port.close();
-    }
-}
-
-impl Drop for Drain {
-    fn drop(&mut self) {
-        if self.port.process == std::process::id() {
-            self.port.close();
-        } else {
-            // In a forked child: another thread of the parent may have held the queue's lock, so it is never looked at again.
-            mem::forget(Arc::clone(&self.port));
-        }
-    }
-}
-
-/// The callback of a future that is done: drops the task if the future was not settled by it.
-#[pyclass(frozen, module = "toolrelay._core", name = "_Farewell")]
-struct Farewell {
-    port: Weak<Port>,
-    number: usize,
-}
-
-#[pymethods]
-impl Farewell {
-    fn __call__(&self, future: &Bound<'_, PyAny>) {
-        let Some(port) = self.port.upgrade() else {
-            return;
-        };
-        let gone = {
-            let mut desk = lock(&port.desk);
-            // After a settlement the number may be another future's.
-            let waiting = desk.as_mut().and_then(|desk| desk.waiting.get_mut(self.number));
-            let waiting = waiting.filter(|waiting| waiting.future.as_ref().is_some_and(|mine| mine.is(future)));
-            waiting.and_then(|waiting| waiting.future.take().zip(waiting.task.take()))
-        };
-        if let Some((_future, task)) = gone {
-            task.abort();
-        }
-    }
-}
-
-/// Has the loop call `drain` when a bell rings; `None` if this loop watches no descriptors.
-fn watch(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> PyResult<Option<Bell>> {
-    static CONTEXT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    let py = event_loop.py();
-    let bell = match Bell::new() {
-        Ok(bell) => bell,
-        Err(error) if error.kind() == io::ErrorKind::Unsupported => return Ok(None),
-        Err(error) => return Err(error.into()),
-    };
-    let watched = event_loop.getattr(intern!(py, "add_reader")).and_then(|add_reader| {
-        // In an empty context: the loop would keep the context variables of whoever came first.
-        let context = CONTEXT.import(py, "contextvars", "Context")?.call0()?;
-        context.call_method1(intern!(py, "run"), (add_reader, bell.descriptor(), drain))
-    });
-    match watched {
-        Ok(_) => Ok(Some(bell)),
-        Err(error)
-            if error.is_instance_of::<PyNotImplementedError>(py) || error.is_instance_of::<PyAttributeError>(py) =>
-        {
-            Ok(None)
-        }
-        Err(error) => Err(error),
+    pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        let Ok(desk) = self.desk.try_lock() else { return Ok(()) };
+        desk.as_ref().map_or(Ok(()), |desk| desk.traverse(visit))
     }
 }
 
@@ -415,16 +251,14 @@ fn forget_closed(py: Python<'_>) -> PyResult<()> {
     let kept: Vec<_> =
         lock(&PORTS).iter().filter_map(|known| known.kept.as_ref()).map(|drain| drain.clone_ref(py)).collect();
     for drain in kept {
-        let port = &drain.get().port;
+        let port = drain.get().port();
         let event_loop = lock(&port.desk).as_ref().map(|desk| desk.event_loop.clone_ref(py));
-        let Some(event_loop) = event_loop else {
-            continue;
-        };
+        let Some(event_loop) = event_loop else { continue };
         if event_loop.call_method0(py, intern!(py, "is_closed"))?.is_truthy(py)? {
             port.close();
         }
     }
-    let is_closed = |known: &mut Known| !known.port.upgrade().is_some_and(|port| port.open.load(Ordering::Acquire));
+    let is_closed = |known: &mut Known| !known.port.upgrade().is_some_and(|port| port.is_open());
     let forgotten: Vec<_> = lock(&PORTS).extract_if(.., is_closed).collect();
     drop(forgotten);
     Ok(())

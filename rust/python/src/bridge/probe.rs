@@ -19,14 +19,11 @@ enum Probe {
     Never,
 }
 
-/// An awaitable of the bridge: `kind` is `ready`, `yield`, `sleep` (`seconds`), `fail`, `panic` or `never`. It gives `seconds` back.
-///
-/// `_bridge_probe("alive")` is no awaitable but the number of Rust futures of the probe that exist.
+/// A future of the bridge that gives `seconds` back: `kind` is `ready`, `yield`, `sleep` (for `seconds`), `fail`, `panic` or `never`.
 #[pyfunction]
 #[pyo3(signature = (kind, seconds=0.0))]
 pub(crate) fn _bridge_probe<'py>(py: Python<'py>, kind: &str, seconds: f64) -> PyResult<Bound<'py, PyAny>> {
     let probe = match kind {
-        "alive" => return Ok(ALIVE.load(Ordering::SeqCst).into_pyobject(py)?.into_any()),
         "ready" => Probe::Ready,
         "yield" => Probe::Yield,
         "sleep" => Probe::Sleep(
@@ -50,6 +47,12 @@ pub(crate) fn _bridge_probe<'py>(py: Python<'py>, kind: &str, seconds: f64) -> P
         }
         Ok(seconds)
     })
+}
+
+/// How many Rust futures of the probe exist.
+#[pyfunction]
+pub(crate) fn _bridge_probes_alive() -> usize {
+    ALIVE.load(Ordering::SeqCst)
 }
 
 static ALIVE: AtomicUsize = AtomicUsize::new(0);
