@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolrelay._json import encode, plain
 from toolrelay._text import clean
-from toolrelay.errors import ConfigurationError
+from toolrelay.errors import ConfigurationError, PayloadError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,7 +19,7 @@ def provider_settings(
     style: str,
     model: Any,
     base_url: str | None,
-    api_key: str | None,
+    api_key: object,
     headers: Mapping[str, str] | None,
     request_params: Mapping[str, Any] | None,
     retries: Any,
@@ -32,7 +32,10 @@ def provider_settings(
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise ConfigurationError(f"retries must be a whole number from 0 on, not {retries!r}")
     default_url, variable = _PROVIDERS[style]
-    params = plain(dict(request_params or {}), "request_params")
+    try:
+        params = plain(dict(request_params or {}), "request_params")
+    except PayloadError as error:
+        raise ConfigurationError(str(error)) from None
     return {
         "style": style,
         "model": model,
@@ -71,7 +74,7 @@ def seconds(name: str, value: object) -> float:
     return float(value)
 
 
-def _key(api_key: str | None, variable: str) -> str:
+def _key(api_key: Any, variable: str) -> str:
     if api_key is None:
         api_key = os.environ.get(variable)
         if not api_key:
@@ -79,6 +82,8 @@ def _key(api_key: str | None, variable: str) -> str:
                 f"no API key: pass api_key, or set {variable} (api_key='' for a server that wants none)",
                 variable=variable,
             )
+    if not isinstance(api_key, str):
+        raise ConfigurationError(f"api_key must be text, not {type(api_key).__name__}")
     return api_key
 
 

@@ -19,7 +19,14 @@ from toolrelay._json import encode, plain
 from toolrelay._settings import provider_settings, run_settings, seconds
 from toolrelay._sync import run_here
 from toolrelay._text import clean
-from toolrelay.errors import ConfigurationError, PayloadError, ResumeError, StoreError, ToolkitError
+from toolrelay.errors import (
+    ConfigurationError,
+    ConversationNotFound,
+    PayloadError,
+    ResumeError,
+    StoreError,
+    ToolkitError,
+)
 from toolrelay.parts import File, Image, Text
 from toolrelay.relay import Answer, Request
 from toolrelay.toolkit import Toolkit
@@ -206,7 +213,8 @@ def create_client(
     settings["read_timeout"] = seconds("read_timeout", read_timeout)
     run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)
     native = NativeClient(settings, store=store if store is not None else MemoryStore(), **run)
-    return Client(native, f"{style} {model} at {settings['base_url']}")
+    address, _, _ = settings["base_url"].partition("?")  # the query may hold a key
+    return Client(native, f"{style} {model} at {address}")
 
 
 def create_in_process_client(

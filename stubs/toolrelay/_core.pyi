@@ -1,5 +1,7 @@
 """The typed face of the native module."""
 
+# ruff: noqa: A002 - the contract's names
+
 from asyncio import Future
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
@@ -236,7 +238,6 @@ class NativeClient:
         answer: bytes,
         wait: bool,
     ) -> Segment: ...
-
     def get(self, id: str) -> Future[Conversation | None]: ...
 
 @final

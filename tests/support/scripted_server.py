@@ -66,6 +66,7 @@ class ScriptedServer:
 
     def __init__(self, *replies: Reply) -> None:
         self.requests: list[Received] = []
+        self.arrived = threading.Event()
         self.left_by_client = threading.Event()
         self._replies = deque(replies)
         self._lock = threading.Lock()
@@ -113,6 +114,7 @@ class ScriptedServer:
             while received := _receive(stream, number):
                 with self._lock:
                     self.requests.append(received)
+                    self.arrived.set()
                     reply = self._replies.popleft() if self._replies else Reply("the script is over", 500)
                 if not self._answer(connection, reply):
                     break

@@ -8,6 +8,7 @@ use thiserror::Error;
 use toolrelay_core::json::Json;
 use toolrelay_core::reply::Reply;
 use toolrelay_core::run::io::ModelFailure;
+use toolrelay_core::tool::ToolSpec;
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
 use toolrelay_core::wire::{Head, Prefix, Style, WireError};
@@ -47,6 +48,9 @@ pub enum HttpModelError {
     /// A header is none.
     #[error(transparent)]
     Header(#[from] HeaderError),
+    /// A request parameter cannot be sent.
+    #[error(transparent)]
+    Wire(#[from] WireError),
 }
 
 /// A model behind HTTP.
@@ -57,8 +61,14 @@ pub struct HttpModel {
     transport: Arc<dyn Transport>,
 }
 
+impl HttpModelConfig {
+    fn head<'a>(&'a self, tools: &'a [ToolSpec]) -> Head<'a> {
+        Head { model: &self.model, system: self.system.as_deref(), tools, params: &self.params }
+    }
+}
+
 impl HttpModel {
-    /// Checks the address and the headers; nothing is opened.
+    /// Checks the address, the headers and the parameters; nothing is opened.
     pub fn new(config: HttpModelConfig, transport: Arc<dyn Transport>) -> Result<Self, HttpModelError> {
         let endpoint = Endpoint::parse(&config.style.url(&config.base_url))?;
         let mut headers = Headers::new();
@@ -68,6 +78,7 @@ impl HttpModel {
         for (name, value) in &config.headers {
             headers.insert(name, value)?;
         }
+        config.style.head(&config.head(&[]))?;
         Ok(Self { config, endpoint, headers, transport })
     }
 }
@@ -75,15 +86,9 @@ impl HttpModel {
 impl Model for HttpModel {
     fn open(&self, tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
         let config = &self.config;
-        let head = Head {
-            model: &config.model,
-            system: config.system.as_deref(),
-            tools: tools.specs(),
-            params: &config.params,
-        };
         Ok(Box::new(HttpSession {
             style: config.style,
-            prefix: config.style.head(&head)?,
+            prefix: config.style.head(&config.head(tools.specs()))?,
             endpoint: self.endpoint.clone(),
             headers: self.headers.clone(),
             transport: Arc::clone(&self.transport),

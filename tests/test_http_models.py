@@ -1,0 +1,447 @@
+"""Models behind HTTP, both styles, against a server that follows a script (contract 6.10, 8, 9.3)."""
+
+import asyncio
+import copy
+import json
+import logging
+import pickle
+import socket
+import time
+import traceback
+
+import pytest
+from scripted_server import Reply, ScriptedServer, anthropic_reply, openai_reply
+from toolrelay import (
+    AuthenticationError,
+    BadRequestError,
+    ConfigurationError,
+    ContentFilterError,
+    ContextOverflowError,
+    ModelNotFoundError,
+    OverloadedError,
+    PermissionDeniedError,
+    ProviderConnectionError,
+    ProviderError,
+    ProviderReplyError,
+    ProviderServerError,
+    ProviderTimeoutError,
+    QuotaError,
+    RateLimitError,
+    Toolkit,
+    answer_output,
+    create_client,
+    define_tool,
+    relay_tool,
+)
+
+KEY = "sk-test-0123456789abcdef"
+NO_TOOLS = Toolkit()
+TIDE = relay_tool("tide", "high water")
+SOON = {"retry-after-ms": "1"}
+THINKING = '{"type":"thinking","thinking":"h\\u00e4","signature":"c2ln\\/bmVk"}'
+
+
+@define_tool
+async def tally(n: int = 1) -> int:
+    """Counts."""
+    return n + 6
+
+
+@pytest.fixture
+def server():
+    with ScriptedServer() as server:
+        yield server
+
+
+def client_of(server, style="openai", **settings):
+    base = server.url + ("/v1" if style == "openai" else "")
+    return create_client(**{"style": style, "model": "m-1", "base_url": base, "api_key": KEY, **settings})
+
+
+async def test_a_tool_loop_over_chat_completions(server):
+    server.script(openai_reply("let me see", [("call_1", "tally", '{ "n":2 }')]), openai_reply("8"))
+    client = client_of(server, system_prompt="be brief")
+
+    result = await client.run("count", Toolkit([tally]))
+
+    assert (result.status, result.text, result.turns, result.model) == ("done", "8", 2, "gpt-test-1")
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (18, 8)
+    first, second = server.requests
+    assert (first.path, first.headers["authorization"]) == ("/v1/chat/completions", f"Bearer {KEY}")
+    assert first.headers["content-type"] == "application/json"
+    assert first.json()["model"] == "m-1"
+    assert [tool["function"]["name"] for tool in first.json()["tools"]] == ["tally"]
+    assert second.json()["messages"] == [
+        {"role": "system", "content": "be brief"},
+        {"role": "user", "content": "count"},
+        {
+            "role": "assistant",
+            "content": "let me see",
+            "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "tally", "arguments": '{ "n":2 }'}}
+            ],
+        },
+        {"role": "tool", "tool_call_id": "call_1", "content": "8"},
+    ]
+
+
+async def test_a_tool_loop_over_messages_keeps_signed_thinking_byte_for_byte(server):
+    """Contract 8.2, 8.5: results in call order in one user message, the assistant's content as it came."""
+    content = (
+        f"[ {THINKING},"
+        '{"type":"redacted_thinking","data":""}, {"type":"text","text":"both"},'
+        '{"type":"tool_use","id":"toolu_1","name":"tally","input":{"n": 2}},'
+        '{"type":"tool_use","id":"toolu_2","name":"tally","input":{"n":3},"cache":1.0} ]'
+    )
+    server.script(anthropic_reply(content, "tool_use"), anthropic_reply('[{"type":"text","text":"8 and 9"}]'))
+    client = client_of(server, "anthropic", system_prompt="be brief")
+
+    result = await client.run("count both", Toolkit([tally]))
+
+    assert (result.text, result.model) == ("8 and 9", "claude-test-1")
+    first, second = server.requests
+    assert (first.path, first.headers["x-api-key"]) == ("/v1/messages", KEY)
+    assert "anthropic-version" in first.headers
+    assert first.json()["max_tokens"] > 0
+    sent = second.json()
+    assert sent["system"] == [{"type": "text", "text": "be brief"}]
+    assert [message["role"] for message in sent["messages"]] == ["user", "assistant", "user"]
+    assert content.removeprefix("[ ").removesuffix(" ]").encode() in second.body
+    assert sent["messages"][2]["content"] == [
+        {"type": "tool_result", "tool_use_id": "toolu_1", "content": "8"},
+        {"type": "tool_result", "tool_use_id": "toolu_2", "content": "9"},
+    ]
+
+
+@pytest.mark.parametrize("style", ["openai", "anthropic"])
+async def test_a_halt_resumes_over_http(server, style):
+    use = '[{"type":"tool_use","id":"call_1","name":"tide","input":{}}]'
+    said = '[{"type":"text","text":"it is 4 m"}]'
+    if style == "openai":
+        server.script(openai_reply(None, [("call_1", "tide", "{}")]), openai_reply("it is 4 m"))
+    else:
+        server.script(anthropic_reply(use, "tool_use"), anthropic_reply(said))
+    client = client_of(server, style)
+
+    halted = await client.run("tide?", Toolkit([TIDE]))
+    assert (halted.status, len(server.requests)) == ("pending", 1)
+    resumed = await client.run_with_answer(
+        Toolkit([TIDE]), halted.messages.to_json(), halted.pending, answer_output(halted.pending.id, "4 m")
+    )
+
+    assert resumed.text == "it is 4 m"
+    assert b"toolrelay" not in server.requests[-1].body
+    prefix = server.requests[0].body.rindex(b'"tide?"')
+    assert server.requests[1].body.startswith(server.requests[0].body[:prefix])
+
+
+async def test_one_connection_serves_the_turns_and_runs_of_a_client(server):
+    server.script(openai_reply(None, [("call_1", "tally", "{}")]), openai_reply("7"), openai_reply("again"))
+    client = client_of(server)
+    await client.run("count", Toolkit([tally]))
+    await client.run("again", NO_TOOLS)
+    assert [request.connection for request in server.requests] == [0, 0, 0]
+
+
+async def test_a_connection_that_the_server_closed_is_not_used_again(server):
+    server.script(Reply(**{**vars(openai_reply("one")), "closes": True}), openai_reply("two"))
+    client = client_of(server, retries=0)
+    await client.run("a", NO_TOOLS)
+    await asyncio.sleep(0.05)
+    assert (await client.run("b", NO_TOOLS)).text == "two"
+    assert [request.connection for request in server.requests] == [0, 1]
+
+
+async def test_request_parameters_win_and_none_leaves_a_key_out(server):
+    server.script(openai_reply("ok"), anthropic_reply('[{"type":"text","text":"ok"}]'))
+    params = {"temperature": 0.5, "metadata": {"b": 1, "a": 10**30}, "top_p": None}
+    await client_of(server, request_params=params).run("hi", NO_TOOLS)
+    more = {"max_tokens": 5, "thinking": {"type": "enabled", "budget_tokens": 1}}
+    await client_of(server, "anthropic", request_params=more).run("hi", NO_TOOLS)
+
+    first, second = server.bodies
+    assert (first["temperature"], first["metadata"]) == (0.5, {"b": 1, "a": 10**30})
+    assert "top_p" not in first
+    assert "tools" not in first
+    assert (second["max_tokens"], second["thinking"]) == (5, more["thinking"])
+
+
+@pytest.mark.parametrize("key", ["messages", "stream"])
+def test_a_parameter_that_the_library_sets_itself_is_refused_at_once(key):
+    with pytest.raises(ConfigurationError, match=key):
+        create_client(model="m", api_key="", request_params={key: []})
+
+
+async def test_headers_are_sent_and_may_replace_the_librarys_own(server):
+    server.script(openai_reply("ok"))
+    client = client_of(server, headers={"X-Trace": "t-1", "Authorization": "Bearer other-secret-1"})
+    await client.run("hi", NO_TOOLS)
+    headers = server.requests[0].headers
+    assert (headers["x-trace"], headers["authorization"]) == ("t-1", "Bearer other-secret-1")
+
+
+@pytest.mark.parametrize(
+    ("style", "variable", "header", "value"),
+    [
+        ("openai", "OPENAI_API_KEY", "authorization", "Bearer from-the-environment"),
+        ("anthropic", "ANTHROPIC_API_KEY", "x-api-key", "from-the-environment"),
+    ],
+)
+async def test_the_key_comes_from_the_environment_or_its_absence_names_the_variable(
+    server, monkeypatch, style, variable, header, value
+):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(ConfigurationError, match=variable) as caught:
+        client_of(server, style, api_key=None)
+    assert caught.value.variable == variable
+
+    server.script(Reply(status=404))
+    monkeypatch.setenv(variable, "from-the-environment")
+    with pytest.raises(ModelNotFoundError):
+        await client_of(server, style, api_key=None).run("hi", NO_TOOLS)
+    assert server.requests[0].headers[header] == value
+
+
+async def test_an_empty_key_sends_none(server):
+    server.script(openai_reply("ok"), Reply(status=404))
+    await client_of(server, api_key="").run("hi", NO_TOOLS)
+    with pytest.raises(ModelNotFoundError):
+        await client_of(server, "anthropic", api_key="").run("hi", NO_TOOLS)
+    assert not {"authorization", "x-api-key"} & {name for request in server.requests for name in request.headers}
+
+
+def error(status, message="no", **more):
+    return Reply({"error": {"message": message, **more}}, status, SOON)
+
+
+FAILURES = {
+    "401": (error(401), AuthenticationError, "authentication"),
+    "403": (error(403), PermissionDeniedError, "permission"),
+    "404": (error(404), ModelNotFoundError, "not_found"),
+    "400": (error(400), BadRequestError, "bad_request"),
+    "422": (error(422), BadRequestError, "bad_request"),
+    "overflow": (error(400, code="context_length_exceeded"), ContextOverflowError, "context_overflow"),
+    "filter": (error(400, code="content_filter"), ContentFilterError, "filtered"),
+    "429": (error(429, type="rate_limit_error"), RateLimitError, "rate_limited"),
+    "quota": (error(429, type="insufficient_quota", code="insufficient_quota"), QuotaError, "out_of_quota"),
+    "529": (error(529, type="overloaded_error"), OverloadedError, "overloaded"),
+    "500": (error(500), ProviderServerError, "server"),
+    "409": (error(409), ProviderServerError, "conflict"),
+    "504": (error(504), ProviderTimeoutError, "timeout"),
+    "error in a success": (error(200, "upstream down", code=502), ProviderServerError, "server"),
+    "no json": (Reply("<html>", 200), ProviderReplyError, "malformed"),
+    "no choices": (Reply({"id": "x", "choices": []}), ProviderReplyError, "malformed"),
+    "null choices": (Reply({"id": "x", "choices": None}), ProviderReplyError, "malformed"),
+    "empty body": (Reply(""), ProviderReplyError, "malformed"),
+}
+
+
+@pytest.mark.parametrize(("reply", "kind", "word"), FAILURES.values(), ids=FAILURES)
+async def test_a_failure_of_the_provider_is_typed_and_keeps_the_transcript(server, reply, kind, word):
+    """G2, G4; contract 6.10, 8.6."""
+    server.script(Reply(**{**vars(reply), "headers": {**reply.headers, "x-request-id": "r-9"}}))
+
+    with pytest.raises(ProviderError) as caught:
+        await client_of(server, retries=0).run("hi", NO_TOOLS)
+
+    failure = caught.value
+    assert (type(failure), failure.kind, failure.status) == (kind, word, reply.status)
+    assert failure.request_id == "r-9"
+    assert failure.transcript == [{"role": "user", "content": "hi"}]
+    assert failure.retryable is (word in {"rate_limited", "overloaded", "server", "conflict", "timeout"})
+    for twin in (pickle.loads(pickle.dumps(failure)), copy.deepcopy(failure)):
+        assert (type(twin), str(twin), twin.status) == (kind, str(failure), reply.status)
+        assert twin.transcript == failure.transcript
+
+    server.script(openai_reply("fine"))
+    result = await client_of(server).run(None, NO_TOOLS, history=failure.transcript)
+    assert result.text == "fine"
+    assert server.requests[0].body == server.requests[1].body
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+async def test_a_passing_failure_is_tried_again(server, status):
+    """G1, G7; contract 8.6: no tool runs twice."""
+    ran = []
+
+    @define_tool
+    async def save() -> str:
+        """Has an effect."""
+        ran.append(1)
+        return "saved"
+
+    server.script(openai_reply(None, [("k1", "save", "{}")]), error(status), error(status), openai_reply("done"))
+    result = await client_of(server).run("save", Toolkit([save]))
+    assert (result.text, ran) == ("done", [1])
+    assert len({request.body for request in server.requests[1:]}) == 1
+
+
+async def test_the_last_failure_is_raised_when_the_retries_are_used_up(server):
+    server.script(error(529), error(503), error(529, "still busy", type="overloaded_error"))
+    with pytest.raises(OverloadedError, match="still busy") as caught:
+        await client_of(server).run("hi", NO_TOOLS)
+    assert (len(server.requests), caught.value.status, caught.value.error_type) == (3, 529, "overloaded_error")
+    assert caught.value.retry_after == 0.001
+
+
+@pytest.mark.parametrize("reply", [error(400), error(401), error(429, code="insufficient_quota")])
+async def test_a_lasting_failure_is_not_tried_again(server, reply):
+    """G4."""
+    server.script(reply)
+    with pytest.raises(ProviderError):
+        await client_of(server).run("hi", NO_TOOLS)
+    assert len(server.requests) == 1
+
+
+async def test_a_wait_that_the_provider_names_is_obeyed(server):
+    server.script(Reply(status=429, headers={"retry-after": "0.4"}), openai_reply("done"))
+    begun = time.monotonic()
+    await client_of(server).run("hi", NO_TOOLS)
+    assert 0.4 <= time.monotonic() - begun < 5
+
+
+async def test_a_reply_that_is_cut_off_is_tried_again_and_leaves_no_trace(server):
+    """A16."""
+    whole = openai_reply("done")
+    server.script(Reply(**{**vars(whole), "cut": 20}), whole)
+    result = await client_of(server).run("hi", NO_TOOLS)
+    assert [message["content"] for message in result.messages] == ["hi", "done"]
+
+
+async def test_a_server_that_is_not_there_is_a_connection_error():
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    client = create_client(model="m", api_key=KEY, base_url=f"http://127.0.0.1:{port}/v1", retries=0)
+    with pytest.raises(ProviderConnectionError) as caught:
+        await client.run("hi", NO_TOOLS)
+    assert isinstance(caught.value, ConnectionError)
+    assert (caught.value.status, caught.value.retryable) == (None, True)
+    assert str(port) in str(caught.value)
+
+
+async def test_a_silent_server_is_a_timeout_error(server):
+    server.script(Reply(hangs=True))
+    with pytest.raises(ProviderTimeoutError) as caught:
+        await client_of(server, read_timeout=0.2, retries=0).run("hi", NO_TOOLS)
+    assert isinstance(caught.value, TimeoutError)
+    assert await asyncio.to_thread(server.left_by_client.wait, 2)
+
+
+async def test_the_time_limit_of_a_run_ends_it_as_incomplete_and_closes_the_connection(server):
+    """Contract 3.6."""
+    server.script(Reply(hangs=True))
+    result = await client_of(server, timeout=0.2).run("hi", NO_TOOLS)
+    assert (result.status, result.limit) == ("incomplete", "timeout")
+    assert result.messages == [{"role": "user", "content": "hi"}]
+    assert await asyncio.to_thread(server.left_by_client.wait, 2)
+
+
+async def test_the_time_limit_ends_a_wait_between_attempts(server):
+    server.script(Reply(status=429, headers={"retry-after": "30"}))
+    begun = time.monotonic()
+    result = await client_of(server, timeout=0.2).run("hi", NO_TOOLS)
+    assert (result.limit, time.monotonic() - begun < 5) == ("timeout", True)
+
+
+async def test_cancelling_a_run_closes_its_connection(server):
+    """I3."""
+    server.script(Reply(hangs=True), openai_reply("fine"))
+    client = client_of(server)
+    running = asyncio.create_task(client.run("hi", NO_TOOLS))
+    await asyncio.to_thread(server.arrived.wait, 5)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError) as caught:
+        await running
+    assert await asyncio.to_thread(server.left_by_client.wait, 1)
+    result = await client.run(None, NO_TOOLS, history=caught.value.transcript)
+    assert result.text == "fine"
+
+
+async def test_the_key_is_in_no_repr_log_or_exception(server, caplog):
+    """Contract 8.6; issue text: no key anywhere."""
+    caplog.set_level(logging.DEBUG)
+    other = "Bearer other-secret-0123456789"
+    echo = f"invalid key {KEY} for {other}"
+    server.script(error(401, echo), Reply(echo, 500, SOON), Reply(echo, 400))
+    shown = []
+    client = client_of(server, headers={"x-proxy-token": other}, retries=0)
+    shown.append(repr(client))
+    for _ in range(3):
+        with pytest.raises(ProviderError) as caught:
+            await client.run("hi", NO_TOOLS)
+        failure = caught.value
+        shown += [str(failure), repr(failure), repr(vars(failure)), repr(pickle.dumps(failure))]
+        shown += traceback.format_exception(failure)
+    shown.append(caplog.text)
+
+    told = "\n".join(shown)
+    assert "invalid key" in told
+    assert KEY not in told
+    assert "other-secret" not in told
+
+
+def test_the_repr_of_a_client_says_what_it_reaches_and_not_with_what():
+    client = create_client(
+        style="anthropic", model="m-1", api_key=KEY, base_url="https://proxy.example.org/a?key=hidden-secret"
+    )
+    assert repr(client) == "<Client anthropic m-1 at https://proxy.example.org/a>"
+
+
+@pytest.mark.parametrize(
+    ("setting", "says"),
+    [
+        ({"style": "gemini9"}, "unknown style 'gemini9': use one of openai, anthropic"),
+        ({"model": ""}, "model must be the name of a model"),
+        ({"model": None}, "model must be the name of a model"),
+        ({"retries": -1}, "retries must be a whole number from 0 on, not -1"),
+        ({"retries": True}, "retries must be a whole number from 0 on, not True"),
+        ({"base_url": "ftp://x"}, "must begin with http:// or https://"),
+        ({"base_url": "http://user:hidden-secret@x/v1"}, "holds a user name or a password"),
+        ({"base_url": "http://hidden-secret host/"}, "the address cannot be read"),
+        ({"headers": {"bad name": "x"}}, "is not a header name"),
+        ({"headers": {"x-key": "hidden-secret\n"}, "api_key": "a\nb"}, "header"),
+        ({"headers": {"content-length": "3"}}, "belongs to the transport"),
+        ({"api_key": "hidden-secret\nx"}, "authorization"),
+        ({"api_key": 7}, "api_key must be text, not int"),
+        ({"connect_timeout": 0}, "connect_timeout must be a positive number of seconds"),
+        ({"read_timeout": -1}, "read_timeout must be a positive number of seconds"),
+        ({"request_params": {"x": {1}}}, "request_params.x"),
+    ],
+)
+def test_a_setting_that_cannot_work_is_refused_without_its_secret(setting, says):
+    with pytest.raises(ConfigurationError) as caught:
+        create_client(**{"model": "m", "api_key": "", **setting})
+    assert says in str(caught.value)
+    assert "hidden-secret" not in "".join(traceback.format_exception(caught.value))
+
+
+async def test_odd_replies_are_read(server):
+    """B4, E1, C5: a null id, `stop` beside calls, arguments as an object, unknown fields."""
+    function = {"name": "tally", "arguments": {"n": 2}}
+    made = [{"index": 0, "id": None, "type": "function", "function": function}]
+    message = {"role": "assistant", "content": None, "tool_calls": made, "reasoning_content": "hm"}
+    server.script(
+        Reply({"choices": [{"message": message, "finish_reason": "stop", "odd": 1}], "model": "m"}), openai_reply("8")
+    )
+    result = await client_of(server).run("count", Toolkit([tally]))
+    (record,) = result.tool_calls
+    assert (record.output, json.loads(record.arguments)) == ("8", {"n": 2})
+    assistant, answered = server.bodies[1]["messages"][1:]
+    assert assistant["tool_calls"][0]["id"] == answered["tool_call_id"] == record.id
+    assert assistant["reasoning_content"] == "hm"
+
+
+async def test_a_refusal_ends_the_run_with_its_text(server):
+    """E5."""
+    server.script(openai_reply("", refusal="cannot do that"))
+    result = await client_of(server).run("hi", NO_TOOLS)
+    assert (result.status, result.text) == ("done", "cannot do that")
+
+
+async def test_a_hundred_runs_at_once_share_a_client(server):
+    server.script(*[openai_reply("ok") for _ in range(100)])
+    client = client_of(server)
+    results = await asyncio.gather(*(client.run(f"hi {at}", NO_TOOLS) for at in range(100)))
+    assert {result.text for result in results} == {"ok"}
+    assert len(server.requests) == 100
