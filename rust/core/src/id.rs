@@ -63,20 +63,35 @@ impl IdSource {
 
     /// A fresh request id.
     pub fn request(&mut self) -> RequestId {
-        RequestId(format!("req_{:032x}", self.bits()))
+        RequestId(format!("req_{:032x}", self.next()))
+    }
+
+    /// The request id of a tool call that parks: derived from its effect, so that it is the same
+    /// whatever order the calls of a turn end in.
+    pub fn request_for(&self, effect: EffectId) -> RequestId {
+        RequestId(format!("req_{:032x}", self.bits(PARKED, effect.0)))
     }
 
     /// A fresh call id.
     pub fn call(&mut self) -> CallId {
-        CallId(format!("call_{:032x}", self.bits()))
+        CallId(format!("call_{:032x}", self.next()))
     }
 
-    fn bits(&mut self) -> u128 {
-        let mut stream = ChaCha20Rng::from_seed(self.seed);
-        stream.set_word_pos(u128::from(self.minted) * WORDS_PER_ID);
+    fn next(&mut self) -> u128 {
         self.minted += 1;
+        self.bits(MINTED, self.minted)
+    }
+
+    fn bits(&self, series: u64, number: u64) -> u128 {
+        let mut stream = ChaCha20Rng::from_seed(self.seed);
+        stream.set_stream(series);
+        stream.set_word_pos(u128::from(number) * WORDS_PER_ID);
         (u128::from(stream.next_u64()) << 64) | u128::from(stream.next_u64())
     }
 }
 
 const WORDS_PER_ID: u128 = 4;
+/// The series of ids that are minted one after the other.
+const MINTED: u64 = 0;
+/// The series of ids that belong to effects.
+const PARKED: u64 = 1;

@@ -226,7 +226,7 @@ impl Run {
             return Ok(());
         }
         let request = Request {
-            id: self.ids.request(),
+            id: self.ids.request_for(effect),
             kind: park.kind,
             prompt: park.prompt,
             url: park.url,
