@@ -13,7 +13,7 @@ use toolrelay_runtime::http::{
 };
 
 fn transport() -> HttpTransport {
-    HttpTransport::new(HttpOptions::default())
+    HttpTransport::new(HttpOptions { read_timeout: Duration::from_secs(20), ..HttpOptions::default() })
 }
 
 fn request(server: &Server, slices: Vec<Bytes>) -> HttpRequest {
@@ -117,7 +117,7 @@ async fn a_connection_that_the_server_ends_is_not_used_again() {
     for expected in ["1", "2", "3", "4"] {
         assert_eq!(post(&transport, &hello(&server)).await, expected);
         // Long enough for the word of a hung-up connection to arrive.
-        tokio::time::sleep(Duration::from_millis(30)).await;
+        tokio::time::sleep(Duration::from_millis(150)).await;
     }
     assert_eq!((server.requests().len(), server.connections()), (4, 3));
 }
@@ -149,7 +149,7 @@ fn another_runtime_makes_connections_of_its_own() {
 
 #[tokio::test]
 async fn a_body_can_be_read_as_it_comes() {
-    let gap = Duration::from_millis(300);
+    let gap = Duration::from_secs(1);
     let server = Server::script([Reply::status(200).chunks(["one", "two", "three"], gap), Reply::json("{}")]);
     let transport = transport();
     let mut response = transport.send(&hello(&server)).await.unwrap();

@@ -31,10 +31,13 @@ pub(super) enum Route {
 /// A connection that speaks HTTP/1.1 and carries one exchange at a time.
 pub(super) struct Connection {
     sender: http1::SendRequest<OneFrame>,
-    driver: Pin<Box<http1::Connection<TokioIo<Stream>, OneFrame>>>,
-    closed: bool,
+    driver: Driver,
     route: Route,
 }
+
+/// What moves the bytes. It is gone once the connection is closed: whoever still waits for it learns
+/// that from its end alone.
+type Driver = Option<Pin<Box<http1::Connection<TokioIo<Stream>, OneFrame>>>>;
 
 /// Why a request got no response.
 pub(super) enum Unanswered {
@@ -47,16 +50,16 @@ pub(super) enum Unanswered {
 impl Connection {
     pub(super) async fn new(stream: Stream, route: Route) -> Result<Self, hyper::Error> {
         let (sender, connection) = http1::Builder::new().handshake(TokioIo::new(stream)).await?;
-        Ok(Self { sender, driver: Box::pin(connection), closed: false, route })
+        Ok(Self { sender, driver: Some(Box::pin(connection)), route })
     }
 
     /// Sends a request and waits for the head of its response.
     pub(super) async fn send(&mut self, request: &HttpRequest) -> Result<Response<Incoming>, Unanswered> {
-        let Self { sender, driver, closed, .. } = self;
-        drive(driver, closed, sender.ready()).await.map_err(Unanswered::Unsent)?;
+        let Self { sender, driver, .. } = self;
+        drive(driver, sender.ready()).await.map_err(Unanswered::Unsent)?;
         let message = self.message(request);
-        let Self { sender, driver, closed, .. } = self;
-        let sent = drive(driver, closed, sender.try_send_request(message)).await;
+        let Self { sender, driver, .. } = self;
+        let sent = drive(driver, sender.try_send_request(message)).await;
         sent.map_err(|mut error| match error.take_message() {
             Some(_) => Unanswered::Unsent(error.into_error()),
             None => Unanswered::Lost(error.into_error()),
@@ -67,7 +70,7 @@ impl Connection {
     pub(super) async fn chunk(&mut self, body: &mut Incoming) -> Result<Option<Bytes>, hyper::Error> {
         loop {
             let frame = poll_fn(|context| Pin::new(&mut *body).poll_frame(context));
-            match drive(&mut self.driver, &mut self.closed, frame).await.transpose()?.map(http_body::Frame::into_data) {
+            match drive(&mut self.driver, frame).await.transpose()?.map(http_body::Frame::into_data) {
                 Some(Ok(data)) if data.is_empty() => {}
                 Some(Ok(data)) => return Ok(Some(data)),
                 Some(Err(_trailers)) => {}
@@ -79,11 +82,11 @@ impl Connection {
     /// Lets the connection finish with the last exchange, and says whether it can take another.
     pub(super) async fn settle(&mut self) -> bool {
         poll_fn(|context| {
-            turn(&mut self.driver, &mut self.closed, context);
+            turn(&mut self.driver, context);
             Poll::Ready(())
         })
         .await;
-        !self.closed
+        self.driver.is_some()
     }
 
     fn message(&self, request: &HttpRequest) -> Request<OneFrame> {
@@ -108,16 +111,12 @@ impl Connection {
 }
 
 /// Runs `work`, which waits for something that only the connection's own progress brings about.
-async fn drive<W: Future>(
-    driver: &mut Pin<Box<http1::Connection<TokioIo<Stream>, OneFrame>>>,
-    closed: &mut bool,
-    work: W,
-) -> W::Output {
+async fn drive<W: Future>(driver: &mut Driver, work: W) -> W::Output {
     let mut work = pin!(work);
     poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(output) => Poll::Ready(output),
         Poll::Pending => {
-            turn(driver, closed, context);
+            turn(driver, context);
             work.as_mut().poll(context)
         }
     })
@@ -125,10 +124,8 @@ async fn drive<W: Future>(
 }
 
 /// Moves what can be moved. Why a connection closed reaches the exchange that was on it by itself.
-fn turn(
-    driver: &mut Pin<Box<http1::Connection<TokioIo<Stream>, OneFrame>>>,
-    closed: &mut bool,
-    context: &mut Context<'_>,
-) {
-    *closed = *closed || driver.as_mut().poll(context).is_ready();
+fn turn(driver: &mut Driver, context: &mut Context<'_>) {
+    if driver.as_mut().is_some_and(|driver| driver.as_mut().poll(context).is_ready()) {
+        *driver = None;
+    }
 }
