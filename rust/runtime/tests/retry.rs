@@ -22,7 +22,11 @@ struct Scripted {
     asked: Mutex<Vec<Instant>>,
 }
 
-type Outcome = Result<(u16, Vec<(&'static str, String)>, &'static str), ProviderFailure>;
+enum Outcome {
+    /// Status, headers, body.
+    Reply(u16, Vec<(&'static str, String)>, &'static str),
+    Failure(ProviderFailure),
+}
 
 impl Scripted {
     fn new(replies: impl IntoIterator<Item = Outcome>) -> Self {
@@ -47,7 +51,10 @@ impl Scripted {
 impl Transport for Scripted {
     async fn send(&self, _: &HttpRequest) -> Result<HttpResponse, ProviderFailure> {
         self.asked.lock().unwrap().push(Instant::now());
-        let (status, headers, body) = self.replies.lock().unwrap().pop_front().unwrap()?;
+        let (status, headers, body) = match self.replies.lock().unwrap().pop_front().unwrap() {
+            Outcome::Reply(status, headers, body) => (status, headers, body),
+            Outcome::Failure(failure) => return Err(failure),
+        };
         let headers: HeaderMap =
             headers.into_iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect();
         Ok(HttpResponse::new(status, headers, body))
@@ -55,15 +62,15 @@ impl Transport for Scripted {
 }
 
 fn status(status: u16) -> Outcome {
-    Ok((status, Vec::new(), ""))
+    Outcome::Reply(status, Vec::new(), "")
 }
 
 fn saying(status: u16, body: &'static str) -> Outcome {
-    Ok((status, Vec::new(), body))
+    Outcome::Reply(status, Vec::new(), body)
 }
 
 fn asking(name: &'static str, value: impl Into<String>) -> Outcome {
-    Ok((429, vec![(name, value.into())], ""))
+    Outcome::Reply(429, vec![(name, value.into())], "")
 }
 
 fn request(address: &str) -> HttpRequest {
@@ -94,11 +101,11 @@ async fn what_may_pass_is_tried_again_and_what_cannot_is_not() {
         assert_eq!(transport.run(POLICY).await.unwrap_err().status, Some(code));
     }
     for kind in [FailureKind::Connection, FailureKind::Timeout] {
-        let transport = Scripted::new([Err(ProviderFailure::new(kind, "gone")), saying(200, "fine")]);
+        let transport = Scripted::new([Outcome::Failure(ProviderFailure::new(kind, "gone")), saying(200, "fine")]);
         assert_eq!(transport.run(POLICY).await.as_deref(), Ok("fine"));
     }
     for kind in [FailureKind::Setup, FailureKind::Malformed, FailureKind::TooLarge] {
-        let transport = Scripted::new([Err(ProviderFailure::new(kind, "no"))]);
+        let transport = Scripted::new([Outcome::Failure(ProviderFailure::new(kind, "no"))]);
         assert_eq!(transport.run(POLICY).await.unwrap_err().kind, kind);
     }
 }
@@ -191,12 +198,20 @@ async fn g1_an_overloaded_provider_is_tried_again_and_named_in_the_end() {
 
 #[tokio::test(start_paused = true)]
 async fn g2_an_error_inside_a_success_takes_part_in_the_decision() {
-    let down = Ok((200, vec![("retry-after", "3".to_owned())], r#"{"error":{"message":"upstream down","code":502}}"#));
+    let down = Outcome::Reply(
+        200,
+        vec![("retry-after", "3".to_owned())],
+        r#"{"error":{"message":"upstream down","code":502}}"#,
+    );
     let transport = Scripted::new([down, saying(200, "fine")]);
     assert_eq!(transport.run(POLICY).await.as_deref(), Ok("fine"));
     assert_eq!(transport.waits(), [SECOND * 3]);
 
-    let wrong = Ok((200, vec![("x-request-id", "req_1".to_owned())], r#"{"error":{"type":"invalid_request_error"}}"#));
+    let wrong = Outcome::Reply(
+        200,
+        vec![("x-request-id", "req_1".to_owned())],
+        r#"{"error":{"type":"invalid_request_error"}}"#,
+    );
     let failed = Scripted::new([wrong]).run(POLICY).await.unwrap_err();
     assert_eq!((failed.kind, failed.status), (FailureKind::BadRequest, Some(200)));
     assert_eq!(failed.request_id.as_deref(), Some("req_1"));
@@ -267,7 +282,7 @@ async fn what_is_returned_holds_no_key() {
     let failed = Scripted::new([saying(401, body)]).run(POLICY).await.unwrap_err();
     assert_eq!(failed.message, "wrong key: Bearer [redacted]");
     let echoed = ProviderFailure::new(FailureKind::Malformed, "cannot read sk-live-0123456789");
-    let failed = Scripted::new([Err(echoed)]).run(POLICY).await.unwrap_err();
+    let failed = Scripted::new([Outcome::Failure(echoed)]).run(POLICY).await.unwrap_err();
     assert_eq!(failed.message, "cannot read [redacted]");
 }
 

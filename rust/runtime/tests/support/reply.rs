@@ -155,7 +155,9 @@ impl Reply {
             Some(_) => "transfer-encoding: chunked".to_owned(),
             None => format!("content-length: {}", self.pieces.iter().map(Vec::len).sum::<usize>()),
         };
-        let headers: String = self.headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
-        format!("HTTP/1.1 {} Scripted\r\n{headers}{framing}\r\n\r\n", self.status).into_bytes()
+        let mut lines = vec![format!("HTTP/1.1 {} Scripted", self.status)];
+        lines.extend(self.headers.iter().map(|(name, value)| format!("{name}: {value}")));
+        lines.extend([framing, String::new(), String::new()]);
+        lines.join("\r\n").into_bytes()
     }
 }
