@@ -38,7 +38,7 @@ class Received(NamedTuple):
 class Reply:
     """What the server does with one request.
 
-    `delay`: seconds before the first byte. `cut`: only so many bytes of the body are sent, then the connection closes.
+    `delay`: seconds before the first byte; `after`: what is waited for before it. `cut`: only so many bytes of the body are sent, then the connection closes.
     `hangs`: nothing is sent; the connection stays open until the client closes it. `closes`: it closes after the reply.
     """
 
@@ -46,6 +46,7 @@ class Reply:
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict)
     delay: float = 0.0
+    after: threading.Event | None = None
     cut: int | None = None
     hangs: bool = False
     closes: bool = False
@@ -125,6 +126,8 @@ class ScriptedServer:
 
     def _answer(self, connection: socket.socket, reply: Reply) -> bool:
         """Whether the connection takes another request."""
+        if reply.after is not None:
+            reply.after.wait(60)
         if (reply.hangs or reply.delay) and self._is_left(connection, None if reply.hangs else reply.delay):
             self.left_by_client.set()
             return False

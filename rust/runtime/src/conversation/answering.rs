@@ -109,6 +109,11 @@ impl Conversations {
                 let expected = stored.requests.iter().map(|row| row.id.clone()).collect();
                 return Err(ResumeError::WrongRequest { expected, found: pending.id.clone() }.into());
             };
+            if is_given(&row, answer) && !self.is_current(&id, &stored).await? {
+                // Somebody claimed the conversation between the two reads: the answer that the row
+                // shows is not in what was loaded.
+                continue;
+            }
             let mut held = Held::new(self, id.clone(), &stored);
             let (run, warnings) = if is_given(&row, answer) {
                 if let Some(before) = self.before(&id, &stored, &row).await? {
@@ -137,6 +142,11 @@ impl Conversations {
             }
         }
         Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+    }
+
+    /// Whether nobody has written to the conversation since it was loaded.
+    async fn is_current(&self, id: &ConversationId, loaded: &Conversation) -> Result<bool, StoreError> {
+        Ok(self.store.load(id).await?.is_some_and(|now| now.version == loaded.version))
     }
 
     /// The recorded outcome of an answer that was worked on.
