@@ -41,7 +41,7 @@ DEMO := .venv/demo
 BENCH := .venv/bench
 SOURCES := Cargo.toml Cargo.lock pyproject.toml README.md LICENSE $(shell find rust python stubs -type f \
 	-not -name '*.so' -not -name '*.pyc')
-# Cargo compiles the bindings again whenever this changes: it is the same for every command.
+# The interpreter that a check of the bindings asks about itself: the python3 on the path may be too old.
 export PYO3_PYTHON := $(CURDIR)/$(TOOLS)/bin/python
 
 STARTED := $(shell date +%s)
@@ -106,6 +106,7 @@ test-rust: $(TOOLS)/.done
 lint: $(TOOLS)/.done
 	$(call stage, lint)
 	$(if $(RUSTFMT),cargo fmt --all --check,@echo 'rustfmt is not installed: Rust formatting is not checked')
+	cargo check --package toolrelay-core --locked
 	$(if $(CLIPPY),cargo clippy --workspace --all-targets --locked -- -D warnings,@echo 'clippy is not installed: only compiling'; \
 		cargo check --workspace --all-targets --locked)
 	$(TOOLS)/bin/ruff check
