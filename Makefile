@@ -46,15 +46,16 @@ export PYO3_PYTHON := $(CURDIR)/$(TOOLS)/bin/python
 
 STARTED := $(shell date +%s)
 stage = @printf '\n== %s (after %d s)\n' '$(strip $(1))' "$$(($$(date +%s) - $(STARTED)))"
-# $(call environment, path): an empty virtual environment with a pip that knows dependency groups.
-define environment
-	$(PYTHON) -m venv --clear $(1)
-	$(1)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
+# $(call install, environment): installs into an empty virtual environment. Its pip is that of the tools: it is new enough.
+define install
+	$(PYTHON) -m venv --clear --without-pip $(strip $(1))
+	$(TOOLS)/bin/python -m pip --python $(strip $(1))/bin/python install --quiet
 endef
 
 $(TOOLS)/.done: pyproject.toml | machine
 	$(call stage, tools)
-	$(call environment,$(TOOLS))
+	$(PYTHON) -m venv --clear $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet --upgrade 'pip>=25.1'
 	$(TOOLS)/bin/python -m pip install --quiet --group tools
 	touch $@
 
@@ -68,15 +69,13 @@ build/wheelhouse/.done: $(SOURCES) $(TOOLS)/.done
 	touch $@
 
 $(DEMO)/.done: build/wheelhouse/.done
-	$(call environment,$(DEMO))
-	$(DEMO)/bin/python -m pip install --quiet "$$(echo build/wheelhouse/toolrelay-*.whl)[demo]"
+	$(call install, $(DEMO)) "$$(echo build/wheelhouse/toolrelay-*.whl)[demo]"
 	touch $@
 
 .PHONY: environment
 environment: build/wheelhouse/.done
 	$(call stage, environment)
-	$(call environment,$(TEST))
-	$(TEST)/bin/python -m pip install --quiet build/wheelhouse/toolrelay-*.whl --group test
+	$(call install, $(TEST)) "$$(echo build/wheelhouse/toolrelay-*.whl)[demo]" --group test
 
 # ---- commands ----
 
@@ -116,9 +115,10 @@ lint: $(TOOLS)/.done
 types: environment
 	$(call stage, types)
 	$(TEST)/bin/mypy python
-	$(TEST)/bin/mypy tests/typing
+	$(TEST)/bin/mypy tests/typing examples
 	$(TEST)/bin/python -m mypy.stubtest toolrelay._core
 	$(TOOLS)/bin/basedpyright --pythonpath $(TEST)/bin/python
+	PATH="$(CURDIR)/$(TEST)/bin:$$PATH" $(TOOLS)/bin/basedpyright --verifytypes toolrelay --ignoreexternal
 
 .PHONY: test-python
 test-python: environment
@@ -129,8 +129,7 @@ test-python: environment
 bench: $(TOOLS)/.done
 	rm -rf build/release
 	$(TOOLS)/bin/maturin build --release --interpreter $(PYO3_PYTHON) --out build/release
-	$(call environment,$(BENCH))
-	$(BENCH)/bin/python -m pip install --quiet build/release/toolrelay-*.whl \
+	$(call install, $(BENCH)) build/release/toolrelay-*.whl \
 		-r bench/requirements.txt $(if $(findstring --rivals,$(ARGS)),-r bench/requirements-rivals.txt)
 	$(BENCH)/bin/python bench/run.py $(ARGS)
 
