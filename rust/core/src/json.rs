@@ -3,6 +3,8 @@
 
 mod strict;
 
+pub(crate) mod scan;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -156,8 +158,8 @@ pub(crate) fn cleaned(text: String) -> String {
 /// Other text, a literal backslash before `u0000` included, is left alone (faults C6 and C7).
 pub fn mend_escapes(text: &str) -> Cow<'_, str> {
     let bytes = text.as_bytes();
-    let suspicious = |needle: &[u8]| memmem::find(bytes, needle).is_some();
-    if !(suspicious(b"\\ud") || suspicious(b"\\uD") || suspicious(b"\\u0000")) {
+    let suspicious = |at: usize| matches!(bytes.get(at + 2), Some(b'd' | b'D' | b'0'));
+    if !memmem::find_iter(bytes, b"\\u").any(suspicious) {
         return Cow::Borrowed(text);
     }
     let mut out = String::new();

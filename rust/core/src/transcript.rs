@@ -4,11 +4,10 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde::de::IgnoredAny;
 use thiserror::Error;
 
-use crate::json;
+use crate::json::{self, scan};
 use crate::message::{self, Message, MessageError};
 
 /// The version of the JSON form that this library writes.
@@ -54,31 +53,14 @@ impl Transcript {
     /// Reads the JSON form: `{"format": 1, "messages": […]}`, or a bare list of messages in the
     /// OpenAI or Anthropic shape.
     pub fn from_json(json: Bytes) -> Result<Self, TranscriptError> {
-        #[derive(Deserialize)]
-        struct Envelope<'a> {
-            format: u32,
-            #[serde(borrow)]
-            messages: &'a RawValue,
-        }
-        let text = std::str::from_utf8(&json).map_err(|error| TranscriptError::Shape { reason: error.to_string() })?;
-        let json = match json::mend_escapes(text) {
-            Cow::Borrowed(_) => json.clone(),
-            Cow::Owned(mended) => Bytes::from(mended),
-        };
-        let list = json.trim_ascii_start().starts_with(b"[");
-        let raw: Vec<&RawValue> = if list {
-            serde_json::from_slice(&json).map_err(shape)?
-        } else {
-            let envelope: Envelope<'_> = serde_json::from_slice(&json).map_err(shape)?;
-            if envelope.format != FORMAT {
-                return Err(TranscriptError::Format { found: envelope.format });
-            }
-            serde_json::from_str(envelope.messages.get()).map_err(shape)?
-        };
-        let mut messages = Vec::with_capacity(raw.len());
-        for (at, raw) in raw.into_iter().enumerate() {
-            let bytes = json.slice_ref(raw.get().as_bytes());
-            message::read(&bytes, &mut messages).map_err(|source| TranscriptError::Message { at, source })?;
+        let json = mended(json)?;
+        let text = text_of(&json)?;
+        let list = if text.trim_ascii_start().starts_with('[') { text } else { enveloped(text)? };
+        let elements = scan::elements(list).ok_or_else(|| malformed(text))?;
+        let mut messages = Vec::with_capacity(elements.len());
+        for (at, element) in elements.into_iter().enumerate() {
+            let bytes = json.slice_ref(element.as_bytes());
+            message::read(&bytes, element, &mut messages).map_err(|source| TranscriptError::Message { at, source })?;
         }
         Ok(Self::new(messages))
     }
@@ -87,7 +69,8 @@ impl Transcript {
     pub fn from_messages(rows: impl IntoIterator<Item = Bytes>) -> Result<Self, TranscriptError> {
         let mut messages = Vec::new();
         for (at, row) in rows.into_iter().enumerate() {
-            message::read(&row, &mut messages).map_err(|source| TranscriptError::Message { at, source })?;
+            let text = text_of(&row)?;
+            message::read(&row, text, &mut messages).map_err(|source| TranscriptError::Message { at, source })?;
         }
         Ok(Self::new(messages))
     }
@@ -137,6 +120,40 @@ impl Transcript {
     pub fn is_halted(&self) -> bool {
         let tail = self.messages.iter().rev();
         tail.take_while(|message| message.assistant().is_none()).any(Message::is_placeholder)
+    }
+}
+
+/// The text without lone surrogates; the same bytes where there are none.
+fn mended(json: Bytes) -> Result<Bytes, TranscriptError> {
+    let mended = match json::mend_escapes(text_of(&json)?) {
+        Cow::Borrowed(_) => None,
+        Cow::Owned(mended) => Some(Bytes::from(mended)),
+    };
+    Ok(mended.unwrap_or(json))
+}
+
+/// The messages in an envelope of a format that this version reads.
+fn enveloped(text: &str) -> Result<&str, TranscriptError> {
+    let fields = scan::fields(text).ok_or_else(|| malformed(text))?;
+    let field = |name: &str| fields.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
+    let missing = |name: &str| TranscriptError::Shape { reason: format!("it has no {name}") };
+    let format = field("\"format\"").ok_or_else(|| missing("format"))?;
+    let format: u32 = serde_json::from_str(format).map_err(shape)?;
+    if format != FORMAT {
+        return Err(TranscriptError::Format { found: format });
+    }
+    field("\"messages\"").ok_or_else(|| missing("messages"))
+}
+
+fn text_of(json: &Bytes) -> Result<&str, TranscriptError> {
+    std::str::from_utf8(json).map_err(|error| TranscriptError::Shape { reason: error.to_string() })
+}
+
+/// What a whole parser says of a text that could not be split.
+fn malformed(text: &str) -> TranscriptError {
+    match serde_json::from_str::<IgnoredAny>(text) {
+        Err(error) => shape(error),
+        Ok(_) => TranscriptError::Shape { reason: "it is JSON of another shape".to_owned() },
     }
 }
 

@@ -30,9 +30,10 @@ pub(crate) struct Extras<'a> {
 }
 
 /// Reads one message and appends what it holds: one canonical message, or several where another
-/// shape packs several into one. `json` is one JSON value without lone surrogates.
-pub(crate) fn read(json: &Bytes, out: &mut Vec<Message>) -> Result<(), MessageError> {
-    let fields: Fields<'_> = serde_json::from_slice(json).map_err(unreadable)?;
+/// shape packs several into one. `json` is one JSON value without lone surrogates, `text` the same
+/// bytes as text.
+pub(crate) fn read(json: &Bytes, text: &str, out: &mut Vec<Message>) -> Result<(), MessageError> {
+    let fields: Fields<'_> = serde_json::from_str(text).map_err(unreadable)?;
     fields.each_once()?;
     let Some(role) = fields.get("role") else {
         return Err(MessageError::Shape { reason: "it has no role".to_owned() });
@@ -202,12 +203,18 @@ impl<'a> Fields<'a> {
 
     /// Refuses an object that names a key twice: two readers could see two different messages.
     fn each_once(&self) -> Result<(), MessageError> {
-        let mut keys: Vec<&str> = self.0.iter().map(|(key, _)| key.as_ref()).collect();
-        keys.sort_unstable();
-        match keys.windows(2).find(|pair| pair[0] == pair[1]) {
-            Some(pair) => Err(MessageError::Shape { reason: format!("the key {:?} stands twice", pair[0]) }),
+        let repeats = |at: usize| self.0[..at].iter().any(|(earlier, _)| *earlier == self.0[at].0);
+        let repeated = if self.0.len() <= FEW { (0..self.0.len()).find(|at| repeats(*at)) } else { self.repeated() };
+        match repeated {
+            Some(at) => Err(MessageError::Shape { reason: format!("the key {:?} stands twice", self.0[at].0) }),
             None => Ok(()),
         }
+    }
+
+    /// The place of a key that stands twice, among many.
+    fn repeated(&self) -> Option<usize> {
+        let mut seen = std::collections::HashSet::with_capacity(self.0.len());
+        self.0.iter().position(|(key, _)| !seen.insert(key.as_ref()))
     }
 
     pub(crate) fn get(&self, key: &str) -> Option<&'a RawValue> {
@@ -247,3 +254,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Key<'a> {
         Borrowed::deserialize(reader).map(|key| Self(key.0))
     }
 }
+
+/// Fields that are compared one by one.
+const FEW: usize = 16;

@@ -72,7 +72,8 @@ impl<'de> Deserialize<'de> for Message {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<Self, D::Error> {
         let text = String::deserialize(reader)?;
         let mut messages = Vec::with_capacity(1);
-        message::read(&text.into(), &mut messages).map_err(serde::de::Error::custom)?;
+        let json = bytes::Bytes::copy_from_slice(text.as_bytes());
+        message::read(&json, &text, &mut messages).map_err(serde::de::Error::custom)?;
         messages.pop().ok_or_else(|| serde::de::Error::custom("no message"))
     }
 }
