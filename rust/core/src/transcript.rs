@@ -60,7 +60,10 @@ impl Transcript {
         let mut messages = Vec::with_capacity(elements.len());
         for (at, element) in elements.into_iter().enumerate() {
             let bytes = json.slice_ref(element.as_bytes());
-            message::read(&bytes, element, &mut messages).map_err(|source| TranscriptError::Message { at, source })?;
+            message::read(&bytes, element, &mut messages).map_err(|source| {
+                let not_json = serde_json::from_str::<IgnoredAny>(text).err().map(shape);
+                not_json.unwrap_or(TranscriptError::Message { at, source })
+            })?;
         }
         Ok(Self::new(messages))
     }
@@ -135,14 +138,24 @@ fn mended(json: Bytes) -> Result<Bytes, TranscriptError> {
 /// The messages in an envelope of a format that this version reads.
 fn enveloped(text: &str) -> Result<&str, TranscriptError> {
     let fields = scan::fields(text).ok_or_else(|| malformed(text))?;
-    let field = |name: &str| fields.iter().rev().find(|(key, _)| *key == name).map(|(_, value)| *value);
+    let mut format = None;
+    let mut messages = None;
+    for (key, value) in fields {
+        let repeated = match key {
+            "\"format\"" => format.replace(serde_json::from_str::<u32>(value).map_err(shape)?).is_some(),
+            "\"messages\"" => messages.replace(value).is_some(),
+            _ => serde_json::from_str::<IgnoredAny>(value).map(|_| false).map_err(shape)?,
+        };
+        if repeated {
+            return Err(TranscriptError::Shape { reason: format!("the key {key} stands twice") });
+        }
+    }
     let missing = |name: &str| TranscriptError::Shape { reason: format!("it has no {name}") };
-    let format = field("\"format\"").ok_or_else(|| missing("format"))?;
-    let format: u32 = serde_json::from_str(format).map_err(shape)?;
+    let format = format.ok_or_else(|| missing("format"))?;
     if format != FORMAT {
         return Err(TranscriptError::Format { found: format });
     }
-    field("\"messages\"").ok_or_else(|| missing("messages"))
+    messages.ok_or_else(|| missing("messages"))
 }
 
 fn text_of(json: &Bytes) -> Result<&str, TranscriptError> {
