@@ -38,8 +38,9 @@ class Received(NamedTuple):
 class Reply:
     """What the server does with one request.
 
-    `delay`: seconds before the first byte; `after`: what is waited for before it. `cut`: only so many bytes of the body are sent, then the connection closes.
-    `hangs`: nothing is sent; the connection stays open until the client closes it. `closes`: it closes after the reply.
+    `delay`: seconds before the first byte; `after`: what is waited for before it. `cut`: only so many bytes of the
+    body are sent, then the connection closes. `hangs`: nothing is sent; the connection stays open until the client
+    closes it. `closes`: it closes after the reply.
     """
 
     body: bytes | str | dict[str, Any] = b""
