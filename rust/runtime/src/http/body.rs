@@ -1,6 +1,5 @@
 //! A request body made of slices, written with as few system calls and copies as it takes.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::fmt;
 use std::io::IoSlice;
@@ -8,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::{Buf, Bytes, BytesMut};
+use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 
 /// The bytes of a body, in order. A clone shares them.
@@ -100,32 +99,36 @@ impl fmt::Debug for Slices {
     }
 }
 
-/// Copies small neighbours together: below a certain size a slice of its own costs more than its bytes.
-fn joined(slices: Vec<Bytes>) -> Vec<Bytes> {
+/// Copies small neighbours together: the kernel takes one block for about half of what it takes for
+/// the same bytes in small slices, and copying them costs less than that.
+fn joined(mut slices: Vec<Bytes>) -> Vec<Bytes> {
+    slices.retain(|slice| !slice.is_empty());
     if slices.len() <= FEW {
-        return slices.into_iter().filter(|slice| !slice.is_empty()).collect();
+        return slices;
     }
     let mut parts = Vec::new();
-    let mut rest: VecDeque<Bytes> = slices.into();
-    while let Some(slice) = rest.pop_front() {
-        if slice.len() > SMALL {
-            parts.push(slice);
-            continue;
-        }
-        let mut block = BytesMut::with_capacity(BLOCK);
-        block.extend_from_slice(&slice);
-        while let Some(next) = rest.pop_front_if(|next| next.len() <= SMALL && block.len() + next.len() <= BLOCK) {
-            block.extend_from_slice(&next);
-        }
-        if !block.is_empty() {
-            parts.push(block.freeze());
-        }
+    let mut rest = slices.as_slice();
+    while let [first, ..] = rest {
+        let (run, behind) = rest.split_at(small_run(rest).max(1));
+        parts.push(if run.len() == 1 { first.clone() } else { Bytes::from(run.concat()) });
+        rest = behind;
     }
     parts
+}
+
+/// How many slices at the beginning are small and fit into one block.
+fn small_run(slices: &[Bytes]) -> usize {
+    let mut length = 0;
+    let fits = |slice: &&Bytes| {
+        length += slice.len();
+        slice.len() <= SMALL && length <= BLOCK
+    };
+    slices.iter().take_while(fits).count()
 }
 
 /// So many slices go to the kernel in one call, with room for the head of the request.
 const FEW: usize = 60;
 /// A slice up to this size is cheaper to copy than to hand over.
-const SMALL: usize = 1_024;
-const BLOCK: usize = 16 * 1_024;
+const SMALL: usize = 4 * 1_024;
+/// Small enough for an allocator to reuse without asking the system.
+const BLOCK: usize = 64 * 1_024;
