@@ -8,7 +8,7 @@ use tokio::runtime::{Handle, Id};
 
 use super::exchange::Connection;
 
-/// The idle connections of one transport, by origin.
+/// The idle connections of one transport in one process, by origin.
 pub(super) struct Pool {
     idle: Mutex<HashMap<Arc<str>, VecDeque<Idle>>>,
     idle_timeout: Duration,
@@ -27,14 +27,17 @@ impl Pool {
         Self { idle: Mutex::default(), idle_timeout, process: std::process::id() }
     }
 
+    /// Whether this process made it. What a forked child inherits is not for use.
+    pub(super) fn is_own(&self) -> bool {
+        self.process == std::process::id()
+    }
+
     /// The connection that was used last: it is the least likely to have been closed by the other side.
     pub(super) fn take(&self, origin: &str) -> Option<Connection> {
         let runtime = Handle::current().id();
         loop {
             let idle = self.lock().get_mut(origin)?.pop_back()?;
-            if idle.runtime != runtime {
-                self.give_up(idle);
-            } else if idle.since.elapsed() < self.idle_timeout {
+            if idle.runtime == runtime && idle.since.elapsed() < self.idle_timeout {
                 return Some(idle.connection);
             }
         }
@@ -46,25 +49,13 @@ impl Pool {
         let mut by_origin = self.lock();
         let queue = match by_origin.get_mut(origin) {
             Some(queue) => queue,
-            None => by_origin.entry(origin.clone()).or_default(),
+            None => by_origin.entry(Arc::clone(origin)).or_default(),
         };
         queue.push_back(idle);
-        let surplus = queue.pop_front_if(|oldest| now - oldest.since >= self.idle_timeout);
-        let surplus = if queue.len() > MAX_IDLE { queue.pop_front() } else { surplus };
+        let is_full = queue.len() > MAX_IDLE;
+        let surplus = queue.pop_front_if(|oldest| is_full || now - oldest.since >= self.idle_timeout);
         drop(by_origin);
-        if let Some(surplus) = surplus {
-            self.give_up(surplus);
-        }
-    }
-
-    /// In a child of a fork the parent's driver still watches the connections: closing them here
-    /// would make the parent deaf to its own, so the child forgets them.
-    fn give_up(&self, idle: Idle) {
-        if std::process::id() == self.process {
-            drop(idle);
-        } else {
-            std::mem::forget(idle);
-        }
+        drop(surplus);
     }
 
     fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, VecDeque<Idle>>> {
@@ -72,10 +63,12 @@ impl Pool {
     }
 }
 
+/// In a forked child the parent's driver still watches the inherited connections, through a handle
+/// that both share: closing them would make the parent deaf to them. The child forgets them.
 impl Drop for Pool {
     fn drop(&mut self) {
-        if std::process::id() != self.process {
-            std::mem::forget(std::mem::take(&mut *self.lock()));
+        if !self.is_own() {
+            std::mem::forget(std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner)));
         }
     }
 }

@@ -15,7 +15,7 @@ use toolrelay_core::wire::failure::{FailureKind, ProviderFailure, ReplyHints};
 use super::endpoint::Endpoint;
 use super::exchange::Connection;
 use super::failure;
-use super::pool::Pool;
+use super::transport::Means;
 
 /// The response to an [`HttpRequest`](super::HttpRequest). Its body is still on its way.
 pub struct HttpResponse {
@@ -34,7 +34,7 @@ pub(super) struct Incomplete {
     pub(super) connection: Connection,
     pub(super) incoming: Incoming,
     pub(super) endpoint: Endpoint,
-    pub(super) pool: Arc<Pool>,
+    pub(super) means: Arc<Means>,
     pub(super) read_timeout: Duration,
     pub(super) limit: usize,
 }
@@ -144,7 +144,7 @@ impl HttpResponse {
         if let Source::Socket(mut body) = body
             && body.connection.settle().await
         {
-            body.pool.put(body.endpoint.shared_origin(), body.connection);
+            body.means.pool.put(body.endpoint.shared_origin(), body.connection);
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use async_trait::async_trait;
 use http::Response;
 use hyper::body::Incoming;
@@ -46,33 +47,53 @@ impl Default for HttpOptions {
 /// Making one opens nothing and cannot fail. Connections belong to the tokio runtime they were made
 /// on: on another runtime, or in a forked child, the transport makes new ones.
 pub struct HttpTransport {
-    connector: Connector,
-    pool: Arc<Pool>,
+    means: ArcSwap<Means>,
     options: HttpOptions,
+}
+
+/// What one process sends with. A lock in it may be held for ever by a thread that a fork left behind,
+/// so a child starts with a new one.
+pub(super) struct Means {
+    connector: Connector,
+    pub(super) pool: Pool,
+}
+
+impl Means {
+    fn new(options: &HttpOptions) -> Self {
+        Self { connector: Connector::from_env(options.connect_timeout), pool: Pool::new(options.idle_timeout) }
+    }
 }
 
 impl HttpTransport {
     /// A transport without connections yet. Proxies are read from the environment now.
     pub fn new(options: HttpOptions) -> Self {
-        Self {
-            connector: Connector::from_env(options.connect_timeout),
-            pool: Arc::new(Pool::new(options.idle_timeout)),
-            options,
+        Self { means: ArcSwap::from_pointee(Means::new(&options)), options }
+    }
+
+    fn means(&self) -> Arc<Means> {
+        let means = self.means.load_full();
+        if means.pool.is_own() {
+            return means;
         }
+        self.means.compare_and_swap(&means, Arc::new(Means::new(&self.options)));
+        self.means.load_full()
     }
 
     /// Sends on a kept connection, or on a new one. A kept one that turns out to be closed before it
     /// took any of the request costs nothing but the attempt.
-    async fn exchange(&self, request: &HttpRequest) -> Result<(Connection, Response<Incoming>), ProviderFailure> {
+    async fn exchange(
+        means: &Means,
+        request: &HttpRequest,
+    ) -> Result<(Connection, Response<Incoming>), ProviderFailure> {
         let endpoint = request.endpoint();
-        while let Some(mut kept) = self.pool.take(endpoint.origin()) {
+        while let Some(mut kept) = means.pool.take(endpoint.origin()) {
             match kept.send(request).await {
                 Ok(response) => return Ok((kept, response)),
                 Err(Unanswered::Unsent(_)) => {}
                 Err(Unanswered::Lost(error)) => return Err(failure::of(endpoint, &error)),
             }
         }
-        let mut connection = self.connector.connect(endpoint).await?;
+        let mut connection = means.connector.connect(endpoint).await?;
         match connection.send(request).await {
             Ok(response) => Ok((connection, response)),
             Err(Unanswered::Unsent(error) | Unanswered::Lost(error)) => Err(failure::of(endpoint, &error)),
@@ -83,7 +104,8 @@ impl HttpTransport {
 #[async_trait]
 impl Transport for HttpTransport {
     async fn send(&self, request: &HttpRequest) -> Result<HttpResponse, ProviderFailure> {
-        let exchanged = timeout(self.options.read_timeout, self.exchange(request)).await;
+        let means = self.means();
+        let exchanged = timeout(self.options.read_timeout, Self::exchange(&means, request)).await;
         let Ok(exchanged) = exchanged else {
             return Err(failure::silent(request.endpoint(), self.options.read_timeout));
         };
@@ -93,7 +115,7 @@ impl Transport for HttpTransport {
             connection,
             incoming,
             endpoint: request.endpoint().clone(),
-            pool: Arc::clone(&self.pool),
+            means,
             read_timeout: self.options.read_timeout,
             limit: self.options.reply_limit,
         };
