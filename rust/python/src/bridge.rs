@@ -48,7 +48,7 @@ where
     let (abort, registration) = AbortHandle::new_pair();
     let ticket = port.admit(&waiter, abort)?;
     let future = Abortable::new(AssertUnwindSafe(future).catch_unwind(), registration);
-    port.send(Box::pin(async move {
+    port.spawn(async move {
         // An aborted one drops its ticket unused.
         if let Ok(outcome) = future.await {
             ticket.settle(move |py| match outcome {
@@ -57,7 +57,7 @@ where
                 Err(panic) => Err(panicked(&*panic)),
             });
         }
-    }));
+    });
     Ok(waiter)
 }
 
@@ -67,7 +67,7 @@ where
 ///
 /// # Errors
 /// `OSError` when the process has no thread or descriptor left.
-pub(crate) fn runtime(py: Python<'_>) -> PyResult<Handle> {
+fn runtime(py: Python<'_>) -> PyResult<Handle> {
     if let Some(built) = &*lock(&RUNTIME)
         && built.generation == Generation::now()
     {

@@ -9,7 +9,7 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use toolrelay_core::run::io::Outcome;
 use toolrelay_runtime::client::{Client, Place, Report, RunError, Start};
 
-use crate::bridge::{future_into_py, runtime};
+use crate::bridge::future_into_py;
 use crate::errors;
 use crate::host::{Objects, PyHost};
 use crate::result::RunResult;
@@ -33,7 +33,8 @@ impl Segment {
         let (tell, ended) = watch::channel(None);
         let stop = CancellationToken::new();
         let guard = stop.clone().drop_guard();
-        runtime(py)?.spawn(async move {
+        let port = Arc::clone(&host.port);
+        port.spawn(async move {
             let outcome = client.run(place, start, &host, &host.toolkit, stop).await;
             drop(client);
             let PyHost { objects, .. } = host;

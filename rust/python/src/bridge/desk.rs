@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 
 use super::port::Port;
 
-/// A Rust future that settles its own ticket.
+/// A Rust future that the loop's thread wants done.
 pub(super) type Errand = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 /// The Python objects of a port, and what the loop's thread has not handed to the runtime yet.

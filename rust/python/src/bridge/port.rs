@@ -137,8 +137,14 @@ impl Port {
         Ok(Ticket::new(Arc::clone(self), number))
     }
 
-    /// Has the runtime do an errand.
-    pub(super) fn send(self: &Arc<Self>, errand: Errand) {
+    /// Starts a Rust future on the runtime, together with those that the same turn of the loop starts. On the loop's thread.
+    ///
+    /// A closed port drops it.
+    pub(crate) fn spawn<F>(self: &Arc<Self>, future: F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let errand: Errand = Box::pin(future);
         let put = lock(&self.desk).as_mut().map(|desk| desk.put(errand, &self.runtime));
         match put {
             Some(Put::First) => self.ring(),
