@@ -3,7 +3,6 @@
 This module owns the Python face of a run; the loop itself, with its halts and resumes, is native.
 """
 
-# ruff: noqa: A002 - the contract's names
 # Callers without a type checker are checked here:
 # pyright: reportUnnecessaryIsInstance=false
 from __future__ import annotations

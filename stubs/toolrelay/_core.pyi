@@ -1,6 +1,6 @@
 """The typed face of the native module."""
 
-# ruff: noqa: A002 - the contract's names
+
 
 from asyncio import Future
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,6 +11,22 @@ from typing import Any, ClassVar, Literal, Self, SupportsIndex, final, overload
 
 from toolrelay.relay import Request
 from toolrelay.tools import Tool
+
+__all__ = [
+    "Conversation",
+    "MemoryStore",
+    "NativeClient",
+    "NativeToolkit",
+    "Reply",
+    "RunResult",
+    "Segment",
+    "SqliteStore",
+    "ToolCallRecord",
+    "Transcript",
+    "Usage",
+    "_bridge_probe",
+    "_bridge_probes_alive",
+]
 
 @final
 class Transcript(Sequence[dict[str, Any]]):
@@ -57,8 +73,8 @@ class RunResult:
         """The text of the last reply; empty in a halt whose reply had none."""
 
     @property
-    def status(self) -> Literal["done", "pending", "incomplete", "cancelled"]:
-        """`done`; `pending`: calls wait for the host; `incomplete`: a limit ended it; `cancelled` by the caller."""
+    def status(self) -> Literal["done", "pending", "incomplete"]:
+        """`done`; `pending`: calls wait for the host; `incomplete`: a limit ended it, see `limit`."""
 
     @property
     def limit(self) -> Literal["max_turns", "timeout"] | None:
@@ -96,6 +112,8 @@ class RunResult:
     def finish_reason(self) -> str | None:
         """Why the last reply ended: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, or another word."""
 
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
     @classmethod
     def _restore(cls, json: bytes) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
@@ -132,6 +150,12 @@ class ToolCallRecord:
     def pending(self) -> bool:
         """Whether the call waits for an answer."""
 
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    @classmethod
+    def _restore(cls, json: bytes) -> Self: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+
 @final
 class Usage:
     """Tokens, as the provider counts them."""
@@ -157,6 +181,10 @@ class Usage:
         """Output tokens spent on reasoning."""
 
     def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    @classmethod
+    def _restore(cls, json: bytes) -> Self: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
 class Conversation:

@@ -23,11 +23,16 @@ pub(crate) fn read<T: DeserializeOwned>(py: Python<'_>, what: &str, json: &[u8])
     })
 }
 
+/// A value's JSON.
+pub(crate) fn write<'py>(py: Python<'py>, value: &impl Serialize) -> PyResult<Bound<'py, PyBytes>> {
+    let json = serde_json::to_vec(value).map_err(|error| errors::raise(py, "PayloadError", &error.to_string()))?;
+    Ok(PyBytes::new(py, &json))
+}
+
 /// An instance of a class of `toolrelay.relay`, from the JSON of its Rust twin.
 pub(crate) fn relay<'py>(py: Python<'py>, class: &str, value: &impl Serialize) -> PyResult<Bound<'py, PyAny>> {
-    let json = serde_json::to_vec(value).map_err(|error| errors::raise(py, "PayloadError", &error.to_string()))?;
     let module = py.import(intern!(py, "toolrelay.relay"))?;
-    module.getattr(class)?.call_method1(intern!(py, "from_json"), (PyBytes::new(py, &json),))
+    module.getattr(class)?.call_method1(intern!(py, "from_json"), (write(py, value)?,))
 }
 
 /// A class of `toolrelay.errors`.

@@ -39,6 +39,7 @@ mod _core {
 
     #[pymodule_init]
     fn claim(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        pyo3::types::PySequence::register::<super::transcript::PyTranscript>(module.py())?;
         super::interpreter::claim(module.py())
     }
 }

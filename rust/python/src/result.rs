@@ -1,5 +1,8 @@
 //! `RunResult` and what hangs on it: a run that has ended, for Python to look at.
 
+mod record;
+mod usage;
+
 use std::sync::Arc;
 
 use pyo3::prelude::*;
@@ -8,7 +11,6 @@ use pyo3::types::{PyBytes, PyTuple, PyType};
 use serde::{Deserialize, Serialize};
 use toolrelay_core::reply::Usage;
 use toolrelay_core::request::Request;
-use toolrelay_core::run::CallRecord;
 use toolrelay_core::run::io::{Limit, Outcome};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_runtime::client::Report;
@@ -16,13 +18,24 @@ use toolrelay_runtime::client::Report;
 use crate::convert;
 use crate::transcript::PyTranscript;
 
+pub(crate) use record::ToolCallRecord;
+pub(crate) use usage::PyUsage;
+
 /// A run that has ended.
-#[pyclass(module = "toolrelay", frozen)]
+#[pyclass(module = "toolrelay", frozen, eq)]
 pub(crate) struct RunResult {
     report: Arc<Report>,
     messages: PyOnceLock<Py<PyTranscript>>,
     calls: PyOnceLock<Py<PyTuple>>,
     suspensions: PyOnceLock<Py<PyTuple>>,
+}
+
+/// What mending the history changed was told when the run ended; it is no part of the result.
+impl PartialEq for RunResult {
+    fn eq(&self, other: &Self) -> bool {
+        let told = |report: &Report| Report { warnings: Vec::new(), ..report.clone() };
+        Arc::ptr_eq(&self.report, &other.report) || told(&self.report) == told(&other.report)
+    }
 }
 
 impl RunResult {
@@ -44,8 +57,8 @@ impl RunResult {
             Outcome::Finished => "done",
             Outcome::Suspended => "pending",
             Outcome::Exhausted(_) => "incomplete",
-            Outcome::Failed(_) => "failed",
-            Outcome::Cancelled => "cancelled",
+            // Neither reaches a caller: the one is raised, the other ends with `CancelledError`.
+            Outcome::Failed(_) | Outcome::Cancelled => "ended",
         }
     }
 
@@ -107,6 +120,10 @@ impl RunResult {
         self.report.finish_reason.as_deref()
     }
 
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        (self.status(), &self.report.text, self.report.turns).into_pyobject(py)?.hash()
+    }
+
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
         let text: String = self.report.text.chars().take(REPR_CHARS).collect();
         let cut = if text.len() < self.report.text.len() { "…" } else { "" };
@@ -150,9 +167,7 @@ impl RunResult {
             usage: report.usage,
             suspensions: report.suspensions.clone(),
         };
-        let json = serde_json::to_vec(&saved)
-            .map_err(|error| crate::errors::raise(slf.py(), "PayloadError", &error.to_string()))?;
-        Ok((slf.get_type().getattr("_restore")?, (PyBytes::new(slf.py(), &json),)))
+        Ok((slf.get_type().getattr("_restore")?, (convert::write(slf.py(), &saved)?,)))
     }
 }
 
@@ -174,95 +189,6 @@ fn describe(request: &Request) -> String {
     let names: Vec<String> = request.relay_calls().into_iter().map(|call| call.name).collect();
     let names = if names.is_empty() { String::new() } else { format!(" {}", names.join(", ")) };
     format!("{}{names} [{}]", request.kind, request.id)
-}
-
-/// One call of a run.
-#[pyclass(module = "toolrelay", frozen)]
-pub(crate) struct ToolCallRecord(CallRecord);
-
-#[pymethods]
-impl ToolCallRecord {
-    #[getter]
-    fn id(&self) -> &str {
-        self.0.id.as_str()
-    }
-
-    #[getter]
-    fn name(&self) -> &str {
-        &self.0.name
-    }
-
-    #[getter]
-    fn input<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        convert::loads(py, self.0.input.get().as_bytes())
-    }
-
-    #[getter]
-    fn arguments(&self) -> &str {
-        &self.0.arguments
-    }
-
-    #[getter]
-    fn output(&self) -> &str {
-        &self.0.output
-    }
-
-    #[getter]
-    fn is_error(&self) -> bool {
-        self.0.is_error
-    }
-
-    #[getter]
-    fn pending(&self) -> bool {
-        self.0.pending
-    }
-
-    fn __repr__(&self) -> String {
-        let state = match (self.0.pending, self.0.is_error) {
-            (true, _) => "pending",
-            (false, true) => "error",
-            (false, false) => "ok",
-        };
-        format!("<ToolCallRecord {} [{}]: {state}>", self.0.name, self.0.id)
-    }
-}
-
-/// Tokens, as the provider counts them.
-#[pyclass(name = "Usage", module = "toolrelay", frozen, eq)]
-#[derive(PartialEq)]
-pub(crate) struct PyUsage(Usage);
-
-#[pymethods]
-impl PyUsage {
-    #[getter]
-    fn input_tokens(&self) -> u64 {
-        self.0.input_tokens
-    }
-
-    #[getter]
-    fn output_tokens(&self) -> u64 {
-        self.0.output_tokens
-    }
-
-    #[getter]
-    fn cached_tokens(&self) -> u64 {
-        self.0.cached_tokens
-    }
-
-    #[getter]
-    fn cache_write_tokens(&self) -> u64 {
-        self.0.cache_write_tokens
-    }
-
-    #[getter]
-    fn reasoning_tokens(&self) -> u64 {
-        self.0.reasoning_tokens
-    }
-
-    fn __repr__(&self) -> String {
-        let Usage { input_tokens, output_tokens, cached_tokens, .. } = self.0;
-        format!("<Usage: {input_tokens} in ({cached_tokens} cached), {output_tokens} out>")
-    }
 }
 
 const REPR_CHARS: usize = 60;

@@ -1,7 +1,7 @@
 //! `Transcript`: the messages of a conversation as an immutable sequence of dicts, built lazily.
 
 use bytes::Bytes;
-use pyo3::exceptions::PyIndexError;
+use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyNotImplemented, PySlice, PyTuple, PyType};
 use toolrelay_core::transcript::Transcript;
@@ -68,11 +68,19 @@ impl PyTranscript {
     }
 
     fn __getitem__<'py>(&self, py: Python<'py>, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        if key.is_instance_of::<PySlice>() {
-            return self.list(py)?.as_any().get_item(key);
+        let length = isize::try_from(self.0.len()).unwrap_or(isize::MAX);
+        if let Ok(slice) = key.cast::<PySlice>() {
+            let bounds = slice.indices(length)?;
+            let places = (0..isize::try_from(bounds.slicelength)?).map(|step| bounds.start + step * bounds.step);
+            let items = places.map(|at| self.item(py, usize::try_from(at)?)).collect::<PyResult<Vec<_>>>()?;
+            return Ok(PyList::new(py, items)?.into_any());
         }
-        let at: isize = key.extract()?;
-        let at = if at < 0 { at + isize::try_from(self.0.len()).unwrap_or(isize::MAX) } else { at };
+        let at: isize = match key.extract() {
+            Ok(at) => at,
+            Err(error) if error.is_instance_of::<PyOverflowError>(py) => isize::MAX,
+            Err(error) => return Err(error),
+        };
+        let at = if at < 0 { at.saturating_add(length) } else { at };
         self.item(py, usize::try_from(at).unwrap_or(usize::MAX))
     }
 

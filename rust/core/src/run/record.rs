@@ -1,12 +1,14 @@
 //! What a caller is told of each call of a run (contract 5.5), read off the transcript.
 
+use serde::{Deserialize, Serialize};
+
 use crate::arguments;
 use crate::id::CallId;
 use crate::json::Json;
 use crate::transcript::Transcript;
 
 /// One call of a run.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallRecord {
     /// The call.
     pub id: CallId,
