@@ -69,18 +69,43 @@ impl Run {
         } else {
             settle_unanswered(transcript, &mut warnings)
         };
-        let open_end = match transcript.messages().last().map(Message::body) {
-            Some(Body::User | Body::Tool(_)) => true,
-            Some(Body::Assistant(assistant)) => assistant.provider.as_ref().is_some_and(|own| own.paused),
-            Some(Body::System) | None => false,
-        };
         let first = transcript.len();
         match prompt {
             Some(prompt) => transcript.push(prompt),
-            None if open_end => {}
+            None if has_open_end(&transcript) => {}
             None => return Err(StartError::NothingToDo),
         }
         let mut run = Self::new(transcript, first, config);
+        run.ask_model();
+        Ok((run, warnings))
+    }
+
+    /// Takes up a run that another worker left, as its transcript stands. `first` is the place of
+    /// that run's first message, and `turns` what it had used before. A halted transcript ends the
+    /// run at once: it waits for what it waited for.
+    pub fn go_on(
+        history: Transcript,
+        first: usize,
+        turns: u32,
+        config: &RunConfig,
+    ) -> Result<(Self, Vec<Warning>), StartError> {
+        let repair::Mended { transcript, mut warnings } = repair::mend(history)?;
+        if transcript.is_halted()
+            && let Ok(suspension) = Suspension::from_transcript(transcript.clone())
+            && let Some(request) = suspension.requests.first().cloned()
+        {
+            let mut run = Self::restore(suspension, &request, config);
+            run.first = first;
+            run.close_turn_if_over();
+            return Ok((run, warnings));
+        }
+        let transcript = settle_unanswered(transcript, &mut warnings);
+        if !has_open_end(&transcript) {
+            return Err(StartError::NothingToDo);
+        }
+        let since = transcript.messages().iter().skip(first + 1).filter(|message| is_turn(message)).count();
+        let mut run = Self::new(transcript, first, config);
+        run.turns = turns.saturating_add(u32::try_from(since).unwrap_or(u32::MAX));
         run.ask_model();
         Ok((run, warnings))
     }
@@ -196,6 +221,24 @@ fn settle_unanswered(mut transcript: Transcript, warnings: &mut Vec<Warning>) ->
         });
     }
     transcript
+}
+
+/// Whether the model can go on from the last message: a prompt, results, or its own reply that the
+/// provider paused.
+fn has_open_end(transcript: &Transcript) -> bool {
+    transcript.messages().last().is_some_and(|last| match last.body() {
+        Body::User | Body::Tool(_) => true,
+        Body::Assistant(_) => is_paused(last),
+        Body::System => false,
+    })
+}
+
+fn is_turn(message: &Message) -> bool {
+    message.assistant().is_some() && !is_paused(message)
+}
+
+fn is_paused(message: &Message) -> bool {
+    message.assistant().and_then(|reply| reply.provider.as_ref()).is_some_and(|provider| provider.paused)
 }
 
 fn names(calls: &[(String, String)]) -> String {
