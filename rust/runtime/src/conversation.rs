@@ -6,6 +6,7 @@
 mod answering;
 mod error;
 mod held;
+mod replay;
 mod stored;
 
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use toolrelay_core::message::Message;
 use toolrelay_core::repair::Warning;
 use toolrelay_core::request::Request;
 use toolrelay_core::run::{OnPending, Run, RunConfig};
-use toolrelay_core::suspension::Suspension;
 use toolrelay_core::transcript::Transcript;
 
 use crate::drive::now_ms;
 use crate::store::{Conversation, ConversationId, State, Store, StoreError};
 
-pub use answering::{Answered, Replay};
+pub use answering::Answered;
 pub use error::ConversationError;
 pub use held::Held;
+pub use replay::Replay;
 
 /// The conversations of a store, as one worker sees them.
 #[derive(Clone, Debug)]
@@ -62,7 +63,7 @@ impl Conversations {
     }
 
     /// Claims a conversation for a new prompt, or without one to go on from a settled transcript.
-    /// A conversation that does not exist begins here.
+    /// A conversation that does not exist begins with its first prompt.
     pub async fn prompt(
         &self,
         id: &str,
@@ -72,7 +73,11 @@ impl Conversations {
     ) -> Result<Claimed, ConversationError> {
         let id = ConversationId::new(id)?;
         for _ in 0..ATTEMPTS {
-            let stored = self.load(&id).await?;
+            let stored = match self.store.load(&id).await? {
+                Some(stored) => stored,
+                None if prompt.is_some() => unborn(),
+                None => return Err(ConversationError::NotFound { id: id.to_string() }),
+            };
             check_free(&id, &stored)?;
             let transcript = stored::transcript(&stored)?;
             let (run, warnings) = Run::start(transcript, prompt.clone(), on_pending, config)?;
@@ -93,22 +98,14 @@ impl Conversations {
     pub async fn get(&self, id: &str) -> Result<Option<Known>, ConversationError> {
         let Some(stored) = self.store.load(&ConversationId::new(id)?).await? else { return Ok(None) };
         let transcript = stored::transcript(&stored)?;
-        let suspensions =
-            Suspension::from_transcript(transcript.clone()).map_or_else(|_| Vec::new(), |s| s.outstanding());
+        let suspensions = stored::outstanding(&transcript);
         Ok(Some(Known { state: stored.state, transcript, suspensions }))
     }
+}
 
-    async fn load(&self, id: &ConversationId) -> Result<Conversation, StoreError> {
-        let nothing = || Conversation {
-            version: 0,
-            epoch: 0,
-            state: State::Idle,
-            lease: None,
-            messages: Vec::new(),
-            requests: Vec::new(),
-        };
-        Ok(self.store.load(id).await?.unwrap_or_else(nothing))
-    }
+/// What a conversation is before its first prompt.
+fn unborn() -> Conversation {
+    Conversation { version: 0, epoch: 0, state: State::Idle, lease: None, messages: Vec::new(), requests: Vec::new() }
 }
 
 /// A conversation that somebody works on is busy until the lease runs out.
@@ -119,7 +116,7 @@ fn check_free(id: &ConversationId, stored: &Conversation) -> Result<(), Conversa
     }
 }
 
-/// Until when somebody else's lease holds, if it does.
+/// Until when somebody's lease holds, if one does.
 fn lease_left(stored: &Conversation) -> Option<i64> {
     let lease = stored.lease.as_ref().filter(|_| stored.state == State::Running)?;
     (lease.until_ms > now_ms()).then_some(lease.until_ms)

@@ -21,7 +21,8 @@ use crate::toolkit::Toolkit;
 /// Where a run keeps what it must not lose.
 #[async_trait]
 pub trait Log: Send {
-    /// Makes durable what is new; called before any effect starts and after the run has ended.
+    /// Makes durable what is new; called whenever something was taken in, before any effect of it
+    /// starts, and after the run has ended.
     async fn save(&mut self, run: &Run) -> Result<(), StoreError>;
     /// Says that the run is alive; called once in each interval.
     async fn renew(&mut self) -> Result<(), StoreError>;
@@ -65,37 +66,45 @@ pub struct Surroundings<'a> {
 /// Drives a run to its end. An error is the log's: the run is abandoned where it stood.
 pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) -> Result<(), StoreError> {
     let mut under_way: FuturesUnordered<BoxFuture<'static, Input>> = FuturesUnordered::new();
+    let mut wanted: Vec<Effect> = Vec::new();
     let mut renew_at = log.renewal().map(|every| Instant::now() + every);
     loop {
-        let mut wanted = Vec::new();
-        let mut over = false;
         while let Some(output) = run.poll() {
-            match output {
-                Output::Effect(effect) => wanted.push(effect),
-                Output::Done(_) => over = true,
+            if let Output::Effect(effect) = output {
+                wanted.push(effect);
             }
         }
-        if over || !wanted.is_empty() {
-            log.save(run).await?;
+        let over = run.outcome().is_some();
+        // What else has ended by now is saved along with it.
+        if !over && let Some(Some(input)) = under_way.next().now_or_never() {
+            take(run, input, around);
+            continue;
         }
+        log.save(run).await?;
         if over {
             return Ok(());
         }
-        under_way.extend(wanted.into_iter().filter_map(|effect| start(effect, run, around)));
-        let input = tokio::select! {
-            Some(input) = under_way.next() => input,
-            () = around.stop.cancelled() => Input::Cancelled,
-            () = at(around.deadline) => Input::TimedOut,
-            () = at(renew_at) => {
-                log.renew().await?;
-                renew_at = log.renewal().map(|every| Instant::now() + every);
-                continue;
+        under_way.extend(wanted.drain(..).filter_map(|effect| start(effect, run, around)));
+        let input = loop {
+            tokio::select! {
+                biased;
+                () = around.stop.cancelled() => break Input::Cancelled,
+                () = at(around.deadline) => break Input::TimedOut,
+                () = at(renew_at) => {
+                    log.renew().await?;
+                    renew_at = log.renewal().map(|every| Instant::now() + every);
+                }
+                Some(input) = under_way.next() => break input,
             }
         };
-        // Every input answers an effect that this loop started, so none is refused; were one, the
-        // run would be unchanged and the loop would go on.
-        let _ = run.handle(input, around.tools);
+        take(run, input, around);
     }
+}
+
+/// Every input answers an effect that the driver started, so none is refused; were one, the run
+/// would be unchanged and go on.
+fn take(run: &mut Run, input: Input, around: &Surroundings<'_>) {
+    let _ = run.handle(input, around.tools);
 }
 
 /// Starts an effect. An abort comes only with the end of a run, where everything under way is

@@ -54,14 +54,14 @@ impl Report {
     pub(super) fn again(replay: Replay, transcript: Transcript, suspensions: Vec<Request>) -> Self {
         let outcome = match replay.limit {
             Some(limit) => Outcome::Exhausted(limit),
-            None if replay.pending => Outcome::Suspended,
+            None if !suspensions.is_empty() => Outcome::Suspended,
             None => Outcome::Finished,
         };
         Self {
             outcome,
-            transcript,
             first: replay.first,
-            text: replay.text,
+            text: replay.text(&transcript),
+            transcript,
             finish_reason: replay.finish_reason,
             model: replay.model,
             turns: replay.turns,

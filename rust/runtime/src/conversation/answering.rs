@@ -1,21 +1,18 @@
 //! Answers to stored conversations: exactly one works, the same one again gets the same outcome,
 //! another one is told so (contract 7.2 to 7.4).
 
-use bytes::Bytes;
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use toolrelay_core::answer::Answer;
-use toolrelay_core::id::RequestId;
-use toolrelay_core::reply::Usage;
+use toolrelay_core::message::{Body, Message};
+use toolrelay_core::repair::Warning;
 use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
-use toolrelay_core::run::io::{Limit, Outcome};
-use toolrelay_core::run::{OnPending, Run, RunConfig};
+use toolrelay_core::run::{Run, RunConfig};
 use toolrelay_core::tool::Tools;
 use toolrelay_core::transcript::Transcript;
 
-use crate::conversation::stored::{self, Body};
-use crate::conversation::{ATTEMPTS, Claimed, ConversationError, Conversations, Held, check_free, lease_left};
+use crate::conversation::{ATTEMPTS, Claimed, ConversationError, Conversations, Held, Replay};
+use crate::conversation::{check_free, lease_left, stored};
 use crate::drive::now_ms;
 use crate::store::{Conversation, ConversationId, StoreError, StoredRequest};
 
@@ -28,64 +25,11 @@ pub enum Answered {
     Before {
         /// How that run ended.
         replay: Replay,
-        /// The transcript as far as that run wrote it.
+        /// The transcript as that run left it.
         transcript: Transcript,
         /// Its outstanding requests.
         suspensions: Vec<Request>,
     },
-}
-
-/// How an answered run ended, kept with its request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Replay {
-    /// The limit that ended it, if one did.
-    pub limit: Option<Limit>,
-    /// Whether calls were parked.
-    pub pending: bool,
-    /// The text of its last reply.
-    pub text: String,
-    /// Why that reply ended.
-    pub finish_reason: Option<String>,
-    /// The model that answered last.
-    pub model: Option<String>,
-    /// Model turns since the prompt.
-    pub turns: u32,
-    /// Its tokens.
-    pub usage: Usage,
-    /// The place of its first message.
-    pub first: usize,
-    /// The place behind its last message.
-    pub end: usize,
-    /// The requests it left.
-    pub requests: Vec<RequestId>,
-}
-
-impl Replay {
-    /// What there is to tell again of a run; nothing of one that failed or was cancelled, so that
-    /// the same answer goes on from where it stood.
-    pub(super) fn of(run: &Run) -> Option<Self> {
-        let limit = match run.outcome()? {
-            Outcome::Finished | Outcome::Suspended => None,
-            Outcome::Exhausted(limit) => Some(*limit),
-            Outcome::Failed(_) | Outcome::Cancelled => return None,
-        };
-        Some(Self {
-            limit,
-            pending: !run.suspensions().is_empty(),
-            text: run.text().to_owned(),
-            finish_reason: run.finish_reason().map(str::to_owned),
-            model: run.model().map(str::to_owned),
-            turns: run.turns(),
-            usage: run.usage(),
-            first: run.first(),
-            end: run.transcript().len(),
-            requests: run.suspensions().iter().map(|request| request.id.clone()).collect(),
-        })
-    }
-
-    pub(super) fn to_bytes(&self) -> Bytes {
-        serde_json::to_vec(self).unwrap_or_default().into()
-    }
 }
 
 impl Conversations {
@@ -105,34 +49,29 @@ impl Conversations {
             let Some(stored) = self.store.load(&id).await? else {
                 return Err(ConversationError::NotFound { id: id.to_string() });
             };
+            // Read after the conversation, so that it is never the older of the two. When it is the
+            // newer one, the claim below is a conflict, and all is read anew.
             let Some(row) = self.store.request(&id, pending.id.as_str()).await? else {
                 let expected = stored.requests.iter().map(|row| row.id.clone()).collect();
                 return Err(ResumeError::WrongRequest { expected, found: pending.id.clone() }.into());
             };
-            if is_given(&row, answer) && !self.is_current(&id, &stored).await? {
-                // Somebody claimed the conversation between the two reads: the answer that the row
-                // shows is not in what was loaded.
-                continue;
-            }
             let mut held = Held::new(self, id.clone(), &stored);
-            let (run, warnings) = if is_given(&row, answer) {
-                if let Some(before) = self.before(&id, &stored, &row).await? {
-                    return Ok(before);
+            let (run, warnings) = if let Some(at) = place_of(answer, &row) {
+                if let Some(replay) = Replay::read(&row, at) {
+                    return self.tell_again(&id, replay).await;
                 }
-                if lease_left(&stored).is_some() {
-                    return Err(ConversationError::AnswerInProgress { request: row.id });
-                }
-                let gone_on = ConversationError::AlreadyAnswered { request: row.id.clone() };
-                held.answer(row);
-                Run::start(stored::transcript(&stored)?, None, OnPending::Refuse, config).map_err(|_| gone_on)?
+                let started = go_on(&stored, &row, config)?;
+                held.answer(row, at);
+                started
             } else {
                 if row.settled {
                     return Err(ConversationError::AlreadyAnswered { request: row.id });
                 }
                 check_free(&id, &stored)?;
-                let started =
-                    Run::resume(stored::transcript(&stored)?, pending, answer, missing, Some(now_ms()), config, tools)?;
-                held.answer(with_answer(row, answer, &started.0));
+                let history = stored::transcript(&stored)?;
+                let started = Run::resume(history, pending, answer, missing, Some(now_ms()), config, tools)?;
+                let at = row.answers.len();
+                held.answer(with_answer(row, answer), at);
                 started
             };
             match held.claim(&run).await {
@@ -144,41 +83,62 @@ impl Conversations {
         Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
     }
 
-    /// Whether nobody has written to the conversation since it was loaded.
-    async fn is_current(&self, id: &ConversationId, loaded: &Conversation) -> Result<bool, StoreError> {
-        Ok(self.store.load(id).await?.is_some_and(|now| now.version == loaded.version))
-    }
-
-    /// The recorded outcome of an answer that was worked on.
-    async fn before(
-        &self,
-        id: &ConversationId,
-        stored: &Conversation,
-        row: &StoredRequest,
-    ) -> Result<Option<Answered>, ConversationError> {
-        let Some(outcome) = &row.outcome else { return Ok(None) };
-        let Ok(replay) = serde_json::from_slice::<Replay>(outcome) else { return Ok(None) };
-        let mut suspensions = Vec::new();
-        for request in &replay.requests {
-            let row = self.store.request(id, request.as_str()).await?;
-            let body = row.and_then(|row| serde_json::from_slice::<Body>(&row.body).ok());
-            suspensions.extend(body.map(|body| body.request));
+    /// The recorded outcome of an answer, with the transcript as that run left it.
+    async fn tell_again(&self, id: &ConversationId, replay: Replay) -> Result<Answered, ConversationError> {
+        // Loaded after the outcome was read, so that all of its messages are there.
+        let Some(stored) = self.store.load(id).await? else {
+            return Err(ConversationError::NotFound { id: id.to_string() });
+        };
+        let mut halted = Vec::new();
+        for waiting in &replay.waiting {
+            let row = self.store.request(id, &waiting.request).await?;
+            halted.extend(row.map(|row| StoredRequest { slots: waiting.slots(), ..row }));
         }
-        let mut transcript = stored::transcript(stored)?;
-        transcript.split_off(replay.end);
-        Ok(Some(Answered::Before { replay, transcript, suspensions }))
+        let transcript = stored::transcript_until(&stored, replay.end, &halted)?;
+        let suspensions = stored::outstanding(&transcript);
+        Ok(Answered::Before { replay, transcript, suspensions })
     }
 }
 
-/// Whether this very answer was given before; the order of its keys does not matter.
-fn is_given(row: &StoredRequest, answer: &Answer) -> bool {
-    let Ok(new) = serde_json::to_value(answer) else { return false };
-    row.answers.iter().any(|old| serde_json::from_slice::<Value>(old).is_ok_and(|old| old == new))
+/// Goes on where the run of an answer was cut off, or where its model call failed: the answer is
+/// settled in the transcript already.
+fn go_on(
+    stored: &Conversation,
+    row: &StoredRequest,
+    config: &RunConfig,
+) -> Result<(Run, Vec<Warning>), ConversationError> {
+    if lease_left(stored).is_some() {
+        return Err(ConversationError::AnswerInProgress { request: row.id.clone() });
+    }
+    let gone_on = || ConversationError::AlreadyAnswered { request: row.id.clone() };
+    let transcript = stored::transcript(stored)?;
+    let place = row.slots.first().and_then(|slot| usize::try_from(slot.seq).ok()).unwrap_or(0);
+    let (before, after) = transcript.messages().split_at_checked(place).ok_or_else(gone_on)?;
+    let first = before.iter().rposition(|message| message.assistant().is_some()).unwrap_or(0);
+    if after.iter().any(is_prompt) {
+        return Err(gone_on());
+    }
+    let turns = stored::turns_of(row)?;
+    Run::go_on(transcript, first, turns, config).map_err(|_| gone_on())
 }
 
-/// The row of a request that this answer was given to; it is settled when nothing of it waits.
-fn with_answer(mut row: StoredRequest, answer: &Answer, run: &Run) -> StoredRequest {
+fn is_prompt(message: &Message) -> bool {
+    matches!(message.body(), Body::User)
+}
+
+/// Where among the answers of the request this very one stands; the order of its keys does not
+/// matter.
+fn place_of(answer: &Answer, row: &StoredRequest) -> Option<usize> {
+    let text = serde_json::to_vec(answer).ok()?;
+    let value = || serde_json::from_slice::<Value>(&text).ok();
+    let same = |old: &[u8]| old == text || serde_json::from_slice(old).is_ok_and(|old: Value| Some(old) == value());
+    row.answers.iter().position(|old| same(old))
+}
+
+/// The row of a request that gets an answer. What the answer leaves waiting is known when the run
+/// halts again.
+fn with_answer(mut row: StoredRequest, answer: &Answer) -> StoredRequest {
     row.answers.push(serde_json::to_vec(answer).unwrap_or_default().into());
-    row.settled = run.suspensions().iter().all(|request| request.id.as_str() != row.id);
+    row.settled = true;
     row
 }

@@ -1,53 +1,68 @@
 //! A claimed conversation: the log of the run that works on it. Every write is fenced by the
 //! version that the claim made (contract 7.2).
 
+mod doubt;
+
 use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use toolrelay_core::message::Message;
 use toolrelay_core::run::Run;
 
-use crate::conversation::stored::Body;
-use crate::conversation::{Conversations, Replay};
+use crate::conversation::{Conversations, Replay, stored};
 use crate::drive::{Log, now_ms};
-use crate::store::{Conversation, ConversationId, Lease, Slot, State, StoreError, StoredRequest, Write};
+use crate::store::{Conversation, ConversationId, Lease, State, Store, StoreError, StoredRequest, Write};
 
 /// A claim on a conversation.
 #[derive(Debug)]
 pub struct Held {
-    conversations: Conversations,
+    store: Arc<dyn Store>,
     id: ConversationId,
-    version: u64,
+    /// No other claim has it.
+    owner: String,
+    length: Duration,
     epoch: u64,
+    version: u64,
+    /// When the lease ends, as the store has it.
+    until_ms: i64,
+    /// The end of the run is written.
+    closed: bool,
+    /// A write that the store may or may not have taken.
+    doubt: Option<Write>,
     /// Every place below is written.
     floor: u64,
-    /// Places at or above `floor` that are written.
+    /// Places above `floor` that are written.
     written: BTreeSet<u64>,
     /// Open requests that the store has.
     known: BTreeSet<String>,
-    /// Requests whose row changes with the next write.
+    /// Requests whose row changes with the claim.
     changed: Vec<StoredRequest>,
-    /// The request that this run answers; it gets the run's outcome.
-    answered: Option<StoredRequest>,
+    /// The request that this run answers, and the place of the answer among its answers.
+    answered: Option<(StoredRequest, usize)>,
 }
 
 impl Held {
     pub(super) fn new(conversations: &Conversations, id: ConversationId, stored: &Conversation) -> Self {
-        let mut held = Self {
-            conversations: conversations.clone(),
+        let in_place = stored.messages.iter().zip(0..).take_while(|((seq, _), at)| seq == at).count();
+        Self {
+            store: Arc::clone(&conversations.store),
             id,
-            version: stored.version,
+            owner: format!("{}/{}", conversations.owner, CLAIMS.fetch_add(1, Ordering::Relaxed)),
+            length: conversations.lease,
             epoch: stored.epoch + 1,
-            floor: 0,
-            written: stored.messages.iter().map(|(seq, _)| *seq).collect(),
+            version: stored.version,
+            until_ms: i64::MIN,
+            closed: false,
+            doubt: None,
+            floor: in_place as u64,
+            written: stored.messages[in_place..].iter().map(|(seq, _)| *seq).collect(),
             known: stored.requests.iter().map(|request| request.id.clone()).collect(),
             changed: Vec::new(),
             answered: None,
-        };
-        held.raise_floor();
-        held
+        }
     }
 
     /// The conversation's id.
@@ -60,10 +75,11 @@ impl Held {
         self.changed.extend(requests.iter().map(|request| StoredRequest { settled: true, ..request.clone() }));
     }
 
-    /// The next write carries this request, with the answer that the run works on.
-    pub(super) fn answer(&mut self, request: StoredRequest) {
+    /// The run works on the answer at place `at` of this request's answers.
+    pub(super) fn answer(&mut self, request: StoredRequest, at: usize) {
+        self.known.insert(request.id.clone());
         self.changed.push(request.clone());
-        self.answered = Some(request);
+        self.answered = Some((request, at));
     }
 
     /// The compare-and-set that takes the lease. A run that is over already is written whole.
@@ -73,94 +89,62 @@ impl Held {
 
     async fn write(&mut self, run: &Run) -> Result<(), StoreError> {
         let append = self.unwritten(run);
-        let over = run.outcome().is_some();
-        if over {
-            self.close_requests(run);
-        }
-        let parked = over && !run.suspensions().is_empty();
-        let (state, lease) = match (over, parked) {
-            (true, true) => (State::Pending, None),
-            (true, false) => (State::Idle, None),
-            (false, _) => (State::Running, Some(self.lease())),
+        let (state, lease) = match run.outcome() {
+            None => (State::Running, Some(self.lease())),
+            Some(_) if run.suspensions().is_empty() => (State::Idle, None),
+            Some(_) => (State::Pending, None),
         };
         let places: Vec<u64> = append.iter().map(|(seq, _)| *seq).collect();
-        let requests = std::mem::take(&mut self.changed);
-        let write = Write { expect: self.version, state, epoch: self.epoch, lease, append, requests: requests.clone() };
-        match self.conversations.store.commit(&self.id, write).await {
-            Ok(version) => {
-                self.version = version;
-                self.written.extend(places);
-                self.raise_floor();
-                Ok(())
-            }
-            Err(error) => {
-                self.changed = requests;
-                Err(error)
-            }
+        let requests = self.rows(run);
+        self.commit(Write { expect: self.version, state, epoch: self.epoch, lease, append, requests }).await?;
+        self.closed = run.outcome().is_some();
+        self.changed.clear();
+        self.written.extend(places);
+        while self.written.remove(&self.floor) {
+            self.floor += 1;
         }
+        Ok(())
     }
 
     fn lease(&self) -> Lease {
-        let length = i64::try_from(self.conversations.lease.as_millis()).unwrap_or(i64::MAX);
-        Lease { owner: self.conversations.owner.clone(), epoch: self.epoch, until_ms: now_ms().saturating_add(length) }
+        let length = i64::try_from(self.length.as_millis()).unwrap_or(i64::MAX);
+        Lease { owner: self.owner.clone(), epoch: self.epoch, until_ms: now_ms().saturating_add(length) }
     }
 
     /// What the store does not have yet: everything but placeholders.
     fn unwritten(&self, run: &Run) -> Vec<(u64, Bytes)> {
-        let known = usize::try_from(self.floor).unwrap_or(usize::MAX);
-        let closed = run.transcript().messages().iter().enumerate().skip(known);
-        let rows = closed.chain(run.settled()).filter(|(_, message)| !message.is_placeholder());
-        let new = rows.map(|(at, message): (usize, &Message)| (at as u64, message.json().clone()));
-        new.filter(|(seq, _)| !self.written.contains(seq)).collect()
+        let below = usize::try_from(self.floor).unwrap_or(usize::MAX);
+        let closed = run.transcript().messages().iter().enumerate().skip(below);
+        let real = closed.chain(run.settled()).filter(|(_, message)| !message.is_placeholder());
+        let rows = real.map(|(at, message)| (at as u64, message.json().clone()));
+        rows.filter(|(seq, _)| *seq >= self.floor && !self.written.contains(seq)).collect()
     }
 
-    fn raise_floor(&mut self) {
-        while self.written.remove(&self.floor) {
-            self.floor += 1;
+    /// The requests whose rows change: with the claim, and at the end the outstanding ones and the
+    /// outcome of the answered one.
+    fn rows(&self, run: &Run) -> Vec<StoredRequest> {
+        let mut rows = self.changed.clone();
+        if run.outcome().is_none() {
+            return rows;
         }
+        let open = stored::open_requests(run);
+        if let Some((request, at)) = &self.answered {
+            let settled = open.iter().all(|row| row.id != request.id);
+            let outcome = Replay::of(run, &open).map(|replay| replay.written(request, *at));
+            let outcome = outcome.or_else(|| request.outcome.clone());
+            rows.retain(|row| row.id != request.id);
+            rows.push(StoredRequest { settled, outcome, ..request.clone() });
+        }
+        rows.extend(open.into_iter().filter(|row| !self.known.contains(&row.id)));
+        rows
     }
-
-    /// At the end: a row for each outstanding request, and the outcome with the answered one.
-    fn close_requests(&mut self, run: &Run) {
-        let messages = run.transcript().messages();
-        let mut open: Vec<StoredRequest> = Vec::new();
-        for (at, message) in messages.iter().enumerate().skip(run.first()) {
-            let Some((result, pending)) = message.result().and_then(|r| Some((r, r.pending.as_ref()?))) else {
-                continue;
-            };
-            let slot = Slot { seq: at as u64, call: result.call.to_string() };
-            match open.iter_mut().find(|row| row.id == pending.id.as_str()) {
-                Some(row) => row.slots.push(slot),
-                None => open.extend(pending.request.as_ref().map(|request| StoredRequest {
-                    id: request.id.to_string(),
-                    slots: vec![slot],
-                    body: body_of(&Body { turns: pending.turns, request: request.clone() }),
-                    expires_at_ms: request.expires_at_ms(),
-                    settled: false,
-                    answers: Vec::new(),
-                    outcome: None,
-                })),
-            }
-        }
-        if let Some(answered) = self.answered.take() {
-            let outcome = Replay::of(run).map(|replay| replay.to_bytes());
-            let settled = open.iter().all(|row| row.id != answered.id);
-            self.known.insert(answered.id.clone());
-            self.changed.retain(|row| row.id != answered.id);
-            self.changed.push(StoredRequest { settled, outcome, ..answered });
-        }
-        self.changed.extend(open.into_iter().filter(|row| !self.known.contains(&row.id)));
-    }
-}
-
-fn body_of(body: &Body) -> Bytes {
-    serde_json::to_vec(body).unwrap_or_default().into()
 }
 
 #[async_trait]
 impl Log for Held {
     async fn save(&mut self, run: &Run) -> Result<(), StoreError> {
-        if run.outcome().is_none() && self.unwritten(run).is_empty() {
+        let over = run.outcome().is_some();
+        if self.closed || (!over && self.unwritten(run).is_empty()) {
             return Ok(());
         }
         self.write(run).await
@@ -170,11 +154,20 @@ impl Log for Held {
         let (state, lease) = (State::Running, Some(self.lease()));
         let write =
             Write { expect: self.version, state, epoch: self.epoch, lease, append: Vec::new(), requests: Vec::new() };
-        self.version = self.conversations.store.commit(&self.id, write).await?;
-        Ok(())
+        match self.commit(write).await {
+            // The lease lasts; the next renewal may come through.
+            Err(error) if doubt::may_pass(&error) && now_ms() < self.until_ms => Ok(()),
+            ended => ended,
+        }
     }
 
     fn renewal(&self) -> Option<Duration> {
-        Some(self.conversations.lease / 3)
+        Some((self.length / 3).max(MOST_OFTEN))
     }
 }
+
+/// However short a lease is, its renewal leaves time for the run.
+const MOST_OFTEN: Duration = Duration::from_millis(1);
+
+/// Tells the claims of this process apart.
+static CLAIMS: AtomicU64 = AtomicU64::new(0);

@@ -1,0 +1,75 @@
+//! Commits of which nobody knows what came: the way to the store broke between the question and
+//! the answer. What came of one is looked up before anything else is written, so that a paid reply
+//! is not lost to trouble that passes, and our own write is not taken for somebody else's.
+
+use std::time::Duration;
+
+use tokio::time::sleep;
+
+use crate::conversation::Held;
+use crate::store::{StoreError, Write};
+
+impl Held {
+    /// Applies a write against the version that is held; trouble that may pass is given time.
+    pub(super) async fn commit(&mut self, write: Write) -> Result<(), StoreError> {
+        for pause in PAUSES {
+            match self.try_commit(&write).await {
+                Err(error) if may_pass(&error) => sleep(pause).await,
+                ended => return ended,
+            }
+        }
+        self.try_commit(&write).await
+    }
+
+    async fn try_commit(&mut self, write: &Write) -> Result<(), StoreError> {
+        if let Some(doubtful) = self.doubt.clone() {
+            let landed = self.has_landed(&doubtful).await?;
+            self.doubt = None;
+            if landed {
+                self.take_note(&doubtful, self.version + 1);
+                if doubtful == *write {
+                    return Ok(());
+                }
+            }
+        }
+        let write = Write { expect: self.version, ..write.clone() };
+        match self.store.commit(&self.id, write.clone()).await {
+            Ok(version) => {
+                self.take_note(&write, version);
+                Ok(())
+            }
+            Err(error) => {
+                self.doubt = Some(write).filter(|_| may_pass(&error));
+                Err(error)
+            }
+        }
+    }
+
+    fn take_note(&mut self, write: &Write, version: u64) {
+        self.version = version;
+        self.until_ms = write.lease.as_ref().map_or(i64::MIN, |lease| lease.until_ms);
+    }
+
+    /// Whether the store took the write. Another claim in its place is a conflict; so is a first
+    /// write that left no lease behind to know it by, which is decided anew.
+    async fn has_landed(&self, write: &Write) -> Result<bool, StoreError> {
+        let found = self.store.load(&self.id).await?;
+        let version = found.as_ref().map_or(0, |found| found.version);
+        if version == write.expect {
+            return Ok(false);
+        }
+        let ours = found.filter(|found| found.version == write.expect + 1 && found.epoch == self.epoch);
+        let is_held = self.until_ms > i64::MIN;
+        if ours.is_some_and(|ours| is_held || (ours.lease == write.lease && ours.lease.is_some())) {
+            return Ok(true);
+        }
+        Err(StoreError::Conflict { expected: write.expect, found: version })
+    }
+}
+
+/// Trouble that may be over soon, and after which the outcome of a commit is not known.
+pub(super) fn may_pass(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { .. } | StoreError::Locked { .. })
+}
+
+const PAUSES: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];

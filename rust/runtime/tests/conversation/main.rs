@@ -1,0 +1,11 @@
+//! Stored conversations, driven from outside: a scripted model, a scripted host, and stores that
+//! fail where a test says so.
+#![allow(clippy::unwrap_used, clippy::panic, missing_docs, reason = "a test fails by panicking")]
+
+mod answers;
+mod at_rest;
+mod claims;
+mod crashes;
+mod faulty;
+mod trouble;
+mod world;
