@@ -85,7 +85,8 @@ async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
     """Calls a function of the host: an async one here, a plain one in a worker thread."""
     if _is_async(function):
         return await function(argument)
-    result = await asyncio.get_running_loop().run_in_executor(None, copy_context().run, function, argument)
+    run: Callable[..., Any] = copy_context().run
+    result = await asyncio.get_running_loop().run_in_executor(None, run, function, argument)
     return await result if inspect.isawaitable(result) else result
 
 

@@ -34,9 +34,10 @@ class InProcessRequest:
         return self._read("tools")
 
     def _read(self, key: str) -> list[dict[str, Any]]:
-        if self._parsed is None:
-            self._parsed = decode(self._body)
-        value: list[dict[str, Any]] = self._parsed.get(key, [])
+        parsed = self._parsed
+        if parsed is None:
+            parsed = self._parsed = decode(self._body)
+        value: list[dict[str, Any]] = parsed.get(key, [])
         return value
 
     def __repr__(self) -> str:
