@@ -22,7 +22,6 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.panel import Panel
-
 from toolrelay import (
     Answer,
     Client,

@@ -47,7 +47,7 @@ def test_the_wheel_is_typed(repository: Path) -> None:
 
 def test_one_version_everywhere(repository: Path) -> None:
     manifest = tomllib.loads((repository / "Cargo.toml").read_text(encoding="utf-8"))
-    assert INSTALLED.version == manifest["workspace"]["package"]["version"]
+    assert INSTALLED.version == toolrelay.__version__ == manifest["workspace"]["package"]["version"]
 
 
 def test_the_metadata_says_what_the_package_needs() -> None:

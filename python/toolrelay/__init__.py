@@ -4,7 +4,16 @@ A relay tool has a schema and no behaviour: when the model calls it, the host ex
 the run halts; `run_with_answer` or `ask_with_answer` resumes it days later, in any process.
 """
 
-from toolrelay._core import Conversation, MemoryStore, RunResult, SqliteStore, ToolCallRecord, Transcript, Usage
+from toolrelay._core import (
+    Conversation,
+    MemoryStore,
+    RunResult,
+    SqliteStore,
+    ToolCallRecord,
+    Transcript,
+    Usage,
+    __version__,
+)
 from toolrelay.client import Client, create_client, create_in_process_client
 from toolrelay.errors import (
     AlreadyAnswered,
@@ -129,6 +138,7 @@ __all__ = [
     "TranscriptError",
     "Usage",
     "WaitForError",
+    "__version__",
     "answer_declined",
     "answer_output",
     "create_client",

@@ -145,8 +145,8 @@ class PendingError(ToolRelayError):
         suspensions: Iterable[Request] = (),
     ) -> None:
         super().__init__(message, transcript=transcript)
-        self.calls = tuple(calls)
-        self.suspensions = tuple(suspensions)
+        self.calls: tuple[str, ...] = tuple(calls)
+        self.suspensions: tuple[Request, ...] = tuple(suspensions)
 
 
 class TranscriptError(ToolRelayError):
@@ -160,6 +160,8 @@ class WaitForError(ToolRelayError):
     `cause` is the exception of `wait_for`, or the `ResumeError` that says why its answer does not fit.
     """
 
+    __cause__: BaseException | None
+
     def __init__(
         self,
         message: str = "",
@@ -169,7 +171,7 @@ class WaitForError(ToolRelayError):
         cause: BaseException | None = None,
     ) -> None:
         super().__init__(message, transcript=transcript)
-        self.suspensions = tuple(suspensions)
+        self.suspensions: tuple[Request, ...] = tuple(suspensions)
         if cause is not None:
             self.__cause__ = cause
 

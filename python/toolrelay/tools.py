@@ -47,10 +47,10 @@ class ToolContext:
     __slots__ = ("_cancelled", "answer", "call_id", "idempotency_key", "tool")
 
     def __init__(self, call_id: str, tool: str, answer: Answer | None = None, idempotency_key: str = "") -> None:
-        self.call_id = call_id
-        self.tool = tool
-        self.answer = answer
-        self.idempotency_key = idempotency_key
+        self.call_id: str = call_id
+        self.tool: str = tool
+        self.answer: Answer | None = answer
+        self.idempotency_key: str = idempotency_key
         self._cancelled = False
 
     @property

@@ -1,7 +1,5 @@
 """The typed face of the native module."""
 
-
-
 from asyncio import Future
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
@@ -24,9 +22,13 @@ __all__ = [
     "ToolCallRecord",
     "Transcript",
     "Usage",
+    "__version__",
     "_bridge_probe",
     "_bridge_probes_alive",
 ]
+
+__version__: str
+"""The version of the package."""
 
 @final
 class Transcript(Sequence[dict[str, Any]]):

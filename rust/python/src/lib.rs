@@ -18,6 +18,8 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _core {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::bridge::{_bridge_probe, _bridge_probes_alive};
     #[pymodule_export]
@@ -38,7 +40,8 @@ mod _core {
     use super::transcript::PyTranscript;
 
     #[pymodule_init]
-    fn claim(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+    fn start(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         pyo3::types::PySequence::register::<super::transcript::PyTranscript>(module.py())?;
         super::interpreter::claim(module.py())
     }
