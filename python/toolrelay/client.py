@@ -255,8 +255,21 @@ async def _end(segment: Segment, pending: Request | None = None, conversation: s
     except asyncio.CancelledError as cancelled:
         # The run settles what was under way and saves it before the cancellation goes on.
         with contextlib.suppress(Exception):
-            cancelled.transcript = (await segment.ended()).messages  # type: ignore[attr-defined]
+            cancelled.transcript = (await _settled(segment.ended())).messages  # type: ignore[attr-defined]
         raise
+
+
+async def _settled(ended: asyncio.Future[RunResult]) -> RunResult:
+    """Waits for a cancelled run. anyio cancels its tasks again and again: for a moment that is no reason to give up."""
+    loop = asyncio.get_running_loop()
+    give_up = loop.time() + _PATIENCE
+    while not ended.done():
+        try:
+            await asyncio.wait([ended])
+        except asyncio.CancelledError:
+            if loop.time() > give_up:
+                raise
+    return ended.result()
 
 
 def _tools(toolkit: Any) -> NativeToolkit:
@@ -316,3 +329,6 @@ def _waits(missing: str) -> bool:
     if missing not in ("error", "wait"):
         raise PayloadError(f"missing: expected 'error' or 'wait', got {missing!r}", key="missing")
     return missing == "wait"
+
+
+_PATIENCE = 1.0
