@@ -432,9 +432,10 @@ async def test_a_closed_store_says_so_and_names_itself(tmp_path):
     client = create_in_process_client(generate=ScriptedModel("hi"), store=store)
     await client.ask("hi", Toolkit(), id="c-1")
     await store.close()
-    with pytest.raises(StoreUnavailable) as caught:
-        await client.ask("hi", Toolkit(), id="c-1")
-    assert caught.value.conversation == "c-1"
+    for use in (client.ask("hi", Toolkit(), id="c-1"), client.get("c-1")):
+        with pytest.raises(StoreUnavailable) as caught:
+            await use
+        assert caught.value.conversation == "c-1"
 
 
 def spoiled(folder):

@@ -30,7 +30,7 @@ def test_a_document_read_from_top_to_bottom_is_a_program(
     document: Path, tmp_path: Path, blocks: Callable[[Path], list[tuple[str, int]]], run: Callable[..., str]
 ) -> None:
     # Each block stands where it stands in the document: a traceback has the document's line numbers.
-    program = tmp_path / f"{document.stem}.py"
+    program = tmp_path / f"{document.name}.py"  # no name that a program might import
     lines: list[str] = []
     for code, above in blocks(document):
         lines += [""] * (above - len(lines)) + code.splitlines()

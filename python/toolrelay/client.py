@@ -137,7 +137,11 @@ class Client:
 
     async def get(self, id: str) -> Conversation:
         """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
-        conversation = await self._native.get(id)
+        try:
+            conversation = await self._native.get(id)
+        except StoreError as error:
+            error.conversation = id
+            raise
         if conversation is None:
             raise ConversationNotFound(f"there is no conversation {id!r} in the store", conversation=id)
         return conversation
