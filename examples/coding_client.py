@@ -1,0 +1,143 @@
+"""A coding client: the model asks for shell commands, and they run here once you have agreed.
+
+The client answers inline: `wait_for` gets each call while the run waits, shows the command, asks for consent, runs it,
+and gives back what it printed. What you do not allow is declined, and the model reads that.
+
+    python examples/coding_client.py
+    python examples/coding_client.py --folder . --base-url https://api.openai.com/v1 --model gpt-5-mini "What is here?"
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+from pathlib import Path
+
+from toolrelay import (
+    Answer,
+    Client,
+    InProcessRequest,
+    InProcessResponse,
+    InProcessToolCall,
+    RelayCall,
+    RelayResult,
+    Request,
+    Toolkit,
+    answer_declined,
+    create_client,
+    create_in_process_client,
+    relay_answer,
+    relay_calls_of,
+    relay_tool,
+)
+
+SHELL = relay_tool(
+    "shell",
+    "Runs a shell command in the user's folder and returns what it printed.",
+    {"type": "object", "properties": {"command": {"type": "string"}}, "required": ["command"]},
+)
+LONGEST = 60.0
+MOST_CHARACTERS = 20_000
+
+
+class Terminal:
+    """The user's side: asks for consent, one question at a time, and runs what is allowed."""
+
+    def __init__(self, folder: Path, allow_all: bool) -> None:
+        self.folder = folder
+        self.allow_all = allow_all
+        self._asking = asyncio.Lock()
+
+    async def wait_for(self, request: Request) -> Answer:
+        """Answers one call. All calls of a turn come here at the same time."""
+        (call,) = relay_calls_of(request)
+        if not await self._allows(call.input["command"]):
+            return answer_declined(request.id)
+        return relay_answer(request.id, [await self._run(call)])
+
+    async def _allows(self, command: str) -> bool:
+        async with self._asking:
+            print(f"$ {command}")
+            if self.allow_all:
+                return True
+            try:
+                return (await asyncio.to_thread(input, "  run it? [y/N] ")).strip().lower() == "y"
+            except EOFError:
+                return False
+
+    async def _run(self, call: RelayCall) -> RelayResult:
+        process = await asyncio.create_subprocess_shell(
+            call.input["command"], cwd=self.folder, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        try:
+            async with asyncio.timeout(LONGEST):
+                printed, _ = await process.communicate()
+        except TimeoutError:
+            return RelayResult(call.id, f"still running after {LONGEST:.0f} s, and ended", is_error=True)
+        finally:
+            # The run was cancelled or the time is over: nothing is left behind.
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+        text = printed.decode(errors="replace")[:MOST_CHARACTERS]
+        failed = process.returncode != 0
+        return RelayResult(call.id, f"{text}[exit code {process.returncode}]" if failed else text, is_error=failed)
+
+
+def generate(request: InProcessRequest) -> InProcessResponse:
+    """A model that needs no network: in one turn it writes a file and wants to know your machine, then it runs the file."""
+    results = [message["content"] for message in request.messages if message["role"] == "tool"]
+    if not results:
+        commands = ["echo 'print(6 * 7)' > answer.py", "cat /etc/hostname"]
+    elif len(results) == 2:
+        commands = ["ls; python3 answer.py"]
+    else:
+        return InProcessResponse("\n".join(["This is what I got:", *(f"- {result.strip()}" for result in results)]))
+    return InProcessResponse(tool_calls=[InProcessToolCall("shell", {"command": command}) for command in commands])
+
+
+def client(arguments: argparse.Namespace, terminal: Terminal) -> Client:
+    """The in-process model, or the endpoint that the command line names."""
+    if arguments.base_url is None:
+        return create_in_process_client(generate=generate, wait_for=terminal.wait_for)
+    return create_client(
+        base_url=arguments.base_url,
+        style=arguments.style,
+        model=arguments.model,
+        system_prompt="You are a careful programmer. Use the shell tool to look before you speak.",
+        max_turns=50,
+        wait_for=terminal.wait_for,
+    )
+
+
+async def work(arguments: argparse.Namespace, folder: Path) -> None:
+    """One run in one folder."""
+    terminal = Terminal(folder, arguments.yes)
+    result = await client(arguments, terminal).run(arguments.prompt, Toolkit([SHELL]))
+    print(result.text)
+    if result.status == "incomplete":
+        print(f"(ended by its limit: {result.limit})")
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("prompt", nargs="?", default="Write a program that prints the answer, and run it.")
+    parser.add_argument("--folder", type=Path, help="where commands run; a temporary folder when left out")
+    parser.add_argument("--yes", action="store_true", help="allow every command without asking")
+    parser.add_argument("--base-url", help="a real endpoint instead of the in-process model")
+    parser.add_argument("--style", choices=["openai", "anthropic"], default="openai")
+    parser.add_argument("--model", help="the model's name at the endpoint")
+    arguments = parser.parse_args()
+    if arguments.base_url is not None and arguments.model is None:
+        parser.error("--base-url needs --model")
+    if arguments.folder is not None:
+        asyncio.run(work(arguments, arguments.folder))
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(work(arguments, Path(folder)))
+
+
+if __name__ == "__main__":
+    main()
