@@ -426,6 +426,15 @@ async def test_a_conversation_on_disk_is_at_most_twice_its_own_size(tmp_path):
     assert size <= 2 * len(result.messages.to_json())
 
 
+async def test_a_closed_store_leaves_one_file(tmp_path):
+    for at in range(8):
+        store = SqliteStore(tmp_path / f"{at}.db")
+        client = create_in_process_client(generate=lambda request: "hi", store=store)
+        await asyncio.gather(*(client.ask("hi", Toolkit(), id=f"c-{name}") for name in range(8)))
+        await store.close()
+    assert sorted(file.name for file in tmp_path.iterdir()) == [f"{at}.db" for at in range(8)]
+
+
 async def test_a_closed_store_says_so_and_names_itself(tmp_path):
     store = SqliteStore(tmp_path / "c.db")
     assert (store.path, repr(store)) == (tmp_path / "c.db", f"<SqliteStore {tmp_path / 'c.db'}>")

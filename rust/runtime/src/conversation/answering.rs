@@ -50,7 +50,7 @@ impl Conversations {
                 return Err(ConversationError::NotFound { id: id.to_string() });
             };
             // Read after the conversation, so that it is never the older of the two. When it is the
-            // newer one, the claim below is a conflict, and all is read anew.
+            // newer one, what follows does not fit or its claim is a conflict, and all is read anew.
             let Some(row) = self.store.request(&id, pending.id.as_str()).await? else {
                 let expected = stored.requests.iter().map(|row| row.id.clone()).collect();
                 return Err(ResumeError::WrongRequest { expected, found: pending.id.clone() }.into());
@@ -60,7 +60,11 @@ impl Conversations {
                 if let Some(replay) = Replay::read(&row, at) {
                     return self.tell_again(&id, replay).await;
                 }
-                let started = go_on(&stored, &row, config)?;
+                let started = match go_on(&stored, &row, config) {
+                    // What was loaded may be from before the claim that the row tells of.
+                    Err(ConversationError::AlreadyAnswered { .. }) if !self.is_current(&id, &stored).await? => continue,
+                    started => started?,
+                };
                 held.answer(row, at);
                 started
             } else {
@@ -81,6 +85,11 @@ impl Conversations {
             }
         }
         Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+    }
+
+    /// Whether nobody has written to the conversation since it was loaded.
+    async fn is_current(&self, id: &ConversationId, loaded: &Conversation) -> Result<bool, StoreError> {
+        Ok(self.store.load(id).await?.is_some_and(|now| now.version == loaded.version))
     }
 
     /// The recorded outcome of an answer, with the transcript as that run left it.

@@ -5,7 +5,7 @@ use std::process;
 use std::sync::Arc;
 use std::thread;
 
-use crossbeam_channel::{Receiver, Sender, unbounded};
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use tokio::sync::{oneshot, watch};
 
 use super::super::{Conversation, StoreError, StoredRequest};
@@ -47,12 +47,23 @@ impl Crew {
         let (reads, read_jobs) = unbounded();
         let (alive, ended) = watch::channel(());
         let alive = Arc::new(alive);
-        let line = Line::new(file.clone(), false);
-        spawn(file, &alive, move || write_all(&line, &write_jobs))?;
+        // Nothing is ever sent: it is closed when the last reader has let go of the file.
+        let (reads_on, readers_gone) = bounded::<()>(0);
         for _ in 0..READERS {
-            let (line, jobs) = (Line::new(file.clone(), true), read_jobs.clone());
-            spawn(file, &alive, move || read_all(&line, &jobs))?;
+            let (line, jobs, reads_on) = (Line::new(file.clone(), true), read_jobs.clone(), reads_on.clone());
+            spawn(file, &alive, move || {
+                read_all(&line, &jobs);
+                drop(line);
+                drop(reads_on);
+            })?;
         }
+        drop(reads_on);
+        let line = Line::new(file.clone(), false);
+        spawn(file, &alive, move || {
+            write_all(&line, &write_jobs);
+            // Who closes the file last, alone, copies the log into it.
+            _ = readers_gone.recv();
+        })?;
         Ok(Self { pid: process::id(), orders: Some(Orders { writes, reads, ended }) })
     }
 
