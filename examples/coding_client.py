@@ -86,7 +86,7 @@ class Terminal:
 
 
 def generate(request: InProcessRequest) -> InProcessResponse:
-    """A model that needs no network: in one turn it writes a file and wants to know your machine, then it runs the file."""
+    """A model that needs no network: it writes a file and wants to know your machine in one turn, then it runs it."""
     results = [message["content"] for message in request.messages if message["role"] == "tool"]
     if not results:
         commands = ["echo 'print(6 * 7)' > answer.py", "cat /etc/hostname"]
