@@ -146,6 +146,7 @@ WRONG = [
     (lambda: RelayResult("a", "x", parts={"type": "text"}), "parts"),
     (lambda: RelayResult("a", "x", parts=["text"]), "parts[0]"),
     (lambda: relay_answer("a", ["x"]), "results[0]"),
+    (lambda: relay_answer("a", RelayResult("a", "x")), "results"),
 ]
 
 

@@ -432,6 +432,13 @@ async def test_what_is_no_history_is_an_error_of_this_library(history):
         await create_in_process_client(generate=ScriptedModel()).run("hi", NO_TOOLS, history=history)
 
 
+async def test_a_result_passed_as_a_history_is_refused_with_a_hint():
+    client = create_in_process_client(generate=ScriptedModel("one"))
+    result = await client.run("hi", NO_TOOLS)
+    with pytest.raises(PayloadError, match="got RunResult: pass its messages"):
+        await client.run("hi", NO_TOOLS, history=result)
+
+
 MAP = "https://example.org/map.png"
 PARTS = [{"type": "text", "text": "what is this?"}, {"type": "image_url", "image_url": {"url": MAP}}]
 

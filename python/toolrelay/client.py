@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolrelay._core import MemoryStore, NativeClient, Transcript
+from toolrelay._core import Conversation, MemoryStore, NativeClient, RunResult, Transcript
 from toolrelay._json import encode, plain
 from toolrelay._settings import provider_settings, run_settings, seconds
 from toolrelay._sync import run_here
@@ -33,7 +33,7 @@ from toolrelay.toolkit import Toolkit
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from toolrelay._core import Conversation, NativeToolkit, RunResult, Segment, SqliteStore
+    from toolrelay._core import NativeToolkit, Segment, SqliteStore
     from toolrelay.inprocess import InProcessRequest, InProcessResponse
 
     Prompt = str | Sequence[Text | Image | File | Mapping[str, Any]]
@@ -293,8 +293,9 @@ def _history(history: Any) -> Transcript | bytes | None:
         return encode(plain(dict(history), "history")).encode()
     if isinstance(history, Sequence):
         return encode(plain(list(history), "history")).encode()
+    hint = ": pass its messages" if isinstance(history, RunResult | Conversation) else ""
     raise PayloadError(
-        f"history: expected a Transcript, a list of messages or JSON, got {type(history).__name__}", key="history"
+        f"history: expected a Transcript, a list of messages or JSON, got {type(history).__name__}{hint}", key="history"
     )
 
 

@@ -216,6 +216,8 @@ def relay_answer(request_id: str, results: Iterable[RelayResult]) -> Answer:
     >>> relay_answer("req_1", [RelayResult("call_1", "no such file", is_error=True)]).data
     {'results': [{'id': 'call_1', 'output': 'no such file', 'isError': True}]}
     """
+    if isinstance(results, RelayResult):
+        raise _wrong(results, "results", "a list of them")
     forms: list[dict[str, Any]] = []
     for at, result in enumerate(results):
         if not isinstance(result, RelayResult):
