@@ -64,11 +64,19 @@ pub struct Surroundings<'a> {
 }
 
 /// Drives a run to its end. An error is the log's: the run is abandoned where it stood.
+///
+/// When it is stopped, what has ended by then is kept and nothing more begins.
 pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) -> Result<(), StoreError> {
     let mut under_way: FuturesUnordered<BoxFuture<'static, Input>> = FuturesUnordered::new();
     let mut wanted: Vec<Effect> = Vec::new();
     let mut renew_at = log.renewal().map(|every| Instant::now() + every);
     loop {
+        if around.stop.is_cancelled() {
+            while let Some(Some(input)) = under_way.next().now_or_never() {
+                take(run, input, around);
+            }
+            take(run, Input::Cancelled, around);
+        }
         while let Some(output) = run.poll() {
             if let Output::Effect(effect) = output {
                 wanted.push(effect);
@@ -84,20 +92,25 @@ pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) 
         if over {
             return Ok(());
         }
+        if around.stop.is_cancelled() {
+            continue;
+        }
         under_way.extend(wanted.drain(..).filter_map(|effect| start(effect, run, around)));
         let input = loop {
             tokio::select! {
                 biased;
-                () = around.stop.cancelled() => break Input::Cancelled,
-                () = at(around.deadline) => break Input::TimedOut,
+                () = around.stop.cancelled() => break None,
+                () = at(around.deadline) => break Some(Input::TimedOut),
                 () = at(renew_at) => {
                     log.renew().await?;
                     renew_at = log.renewal().map(|every| Instant::now() + every);
                 }
-                Some(input) = under_way.next() => break input,
+                Some(input) = under_way.next() => break Some(input),
             }
         };
-        take(run, input, around);
+        if let Some(input) = input {
+            take(run, input, around);
+        }
     }
 }
 
