@@ -13,6 +13,7 @@ ToolRelayError
 ├── PendingError                  a new prompt on a halted transcript
 ├── TranscriptError               a history that cannot be mended
 ├── WaitForError                  `wait_for` raised, or its answer did not fit
+├── EventLoopError                awaited where no loop of asyncio runs (also a RuntimeError)
 ├── ModelReplyError               replies that stay cut, refused or empty
 ├── ProviderError                 the model could not be called
 │   ├── AuthenticationError       the key is missing or wrong
@@ -179,6 +180,10 @@ class WaitForError(ToolRelayError):
     def cause(self) -> BaseException | None:
         """What `wait_for` raised, or why its answer does not fit; the same object as `__cause__`."""
         return self.__cause__
+
+
+class EventLoopError(ToolRelayError, RuntimeError):
+    """Awaited where no event loop of asyncio runs: under trio, say. `run_sync` and its kin need none."""
 
 
 class ModelReplyError(ToolRelayError):

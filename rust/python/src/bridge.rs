@@ -36,7 +36,7 @@ pub(crate) use probe::{_bridge_probe, _bridge_probes_alive};
 /// `RuntimeError` there.
 ///
 /// # Errors
-/// `RuntimeError` when no loop runs in this thread.
+/// `EventLoopError` when no loop runs in this thread.
 pub(crate) fn future_into_py<F, T, E>(py: Python<'_>, future: F) -> PyResult<Bound<'_, PyAny>>
 where
     F: Future<Output = Result<T, E>> + Send + 'static,

@@ -21,6 +21,7 @@ use super::bell::Bell;
 use super::desk::{Desk, Errand, Put, Ticket, Waiter};
 use super::drain::{Drain, watch};
 use super::{Generation, lock, panicked, runtime};
+use crate::errors;
 
 type Parcel = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
@@ -56,10 +57,11 @@ impl Port {
     /// The port of the loop that runs in this thread.
     ///
     /// # Errors
-    /// asyncio's own `RuntimeError` when no loop runs here; `OSError` when the process has no descriptor or thread left.
+    /// `EventLoopError` when no loop of asyncio runs here; `OSError` when the process has no descriptor or thread left.
     pub(crate) fn of_running_loop(py: Python<'_>) -> PyResult<Arc<Self>> {
         static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let event_loop = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0()?;
+        let event_loop = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0();
+        let event_loop = event_loop.map_err(|_| errors::raise(py, "EventLoopError", NO_LOOP))?;
         let is_its_own = |port: &Arc<Self>| {
             port.event_loop == event_loop.as_ptr() as usize && port.generation == Generation::now() && port.is_open()
         };
@@ -157,7 +159,7 @@ impl Port {
         lock(&self.desk).as_mut().and_then(|desk| desk.redeem(number))
     }
 
-    pub(super) fn is_of_this_process(&self) -> bool {
+    pub(crate) fn is_of_this_process(&self) -> bool {
         self.generation == Generation::now()
     }
 
@@ -276,3 +278,6 @@ fn closed() -> PyErr {
 
 /// How many parcels one turn of the loop settles at most, so that a flood leaves the loop time for its other work.
 const BATCH: usize = 256;
+
+const NO_LOOP: &str = "there is no running event loop of asyncio in this thread: await under asyncio (uvloop, or anyio on asyncio), \
+    or call the sync twin, such as run_sync";
