@@ -249,7 +249,9 @@ def create_in_process_client(
 
 async def _end(segment: Segment, pending: Request | None = None, conversation: str | None = None) -> RunResult:
     try:
-        return await segment.future
+        result = await segment.future
+        if result.limit == "timeout":
+            await _all_done(segment.given_up())
     except ResumeError as error:
         error.pending = pending
         raise
@@ -257,23 +259,36 @@ async def _end(segment: Segment, pending: Request | None = None, conversation: s
         error.conversation = conversation
         raise
     except asyncio.CancelledError as cancelled:
-        # The run settles what was under way and saves it before the cancellation goes on.
-        with contextlib.suppress(Exception):
-            cancelled.transcript = (await _settled(segment.ended())).messages  # type: ignore[attr-defined]
+        cancelled.transcript = await _settled(segment)  # type: ignore[attr-defined]
         raise
+    return result
 
 
-async def _settled(ended: asyncio.Future[RunResult]) -> RunResult:
-    """Waits for a cancelled run. anyio cancels its tasks again and again: for a moment that is no reason to give up."""
+async def _settled(segment: Segment) -> Transcript | None:
+    """Waits until a cancelled run has settled and saved what was under way, and its tasks have cleaned up.
+
+    The transcript, or None where there is none or the store takes too long.
+    """
+    ended = segment.ended()
+    await _all_done([ended])
+    await _all_done(segment.given_up())
+    if not ended.done():
+        ended.cancel()
+        return None
+    error = ended.exception()
+    return ended.result().messages if error is None else getattr(error, "transcript", None)
+
+
+async def _all_done(futures: Sequence[asyncio.Future[Any]]) -> None:
+    """Waits for futures with patience: anyio cancels its tasks again and again, which is no reason to give up."""
     loop = asyncio.get_running_loop()
     give_up = loop.time() + _PATIENCE
-    while not ended.done():
-        try:
-            await asyncio.wait([ended])
-        except asyncio.CancelledError:
-            if loop.time() > give_up:
-                raise
-    return ended.result()
+    while waiting := [future for future in futures if not future.done()]:
+        left = give_up - loop.time()
+        if left <= 0:
+            return
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.wait(waiting, timeout=left)
 
 
 def _tools(toolkit: Any) -> NativeToolkit:
@@ -336,4 +351,5 @@ def _waits(missing: str) -> bool:
     return missing == "wait"
 
 
-_PATIENCE = 1.0
+_PATIENCE = 10.0
+"""Seconds."""

@@ -1,6 +1,6 @@
 """The typed face of the native module."""
 
-from asyncio import Future
+from asyncio import Future, Task
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
 from os import PathLike
@@ -275,6 +275,7 @@ class Segment:
     @property
     def future(self) -> Future[RunResult]: ...
     def ended(self) -> Future[RunResult]: ...
+    def given_up(self) -> list[Task[None]]: ...
 
 @final
 class Reply:

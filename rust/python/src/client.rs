@@ -1,8 +1,9 @@
 //! `NativeClient`: the settings of a client, and the start of its segments.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use toolrelay_core::answer::Answer;
@@ -116,6 +117,14 @@ impl NativeClient {
         self.start(toolkit, context, history, conversation, Start::Answer { pending, answer, missing })
     }
 
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.wait_for)?;
+        match &self.reached {
+            Reached::Http(_) => Ok(()),
+            Reached::InProcess { generate, .. } => visit.call(generate),
+        }
+    }
+
     /// The stored conversation of this id, or none.
     fn get<'py>(&self, py: Python<'py>, id: String) -> PyResult<Bound<'py, PyAny>> {
         let conversations = self.conversations();
@@ -156,7 +165,8 @@ impl NativeClient {
             wait_for: self.wait_for.as_ref().map(|wait_for| wait_for.clone_ref(py)),
             generate,
             conversation,
-            failure: std::sync::Mutex::default(),
+            failure: Mutex::default(),
+            given_up: Mutex::default(),
         };
         let host = PyHost { port, objects: Arc::new(objects), toolkit: Arc::clone(&toolkit.tools) };
         let model: Arc<dyn Model> = match &self.reached {

@@ -3,6 +3,7 @@
 
 mod reply;
 
+use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
@@ -35,12 +36,19 @@ pub(crate) struct Objects {
     pub(crate) conversation: Option<String>,
     /// The exception of the host's code that ended the run.
     pub(crate) failure: Mutex<Option<PyErr>>,
+    /// Cancelled tasks that may not be done with their cleaning up.
+    pub(crate) given_up: Mutex<Vec<Py<PyAny>>>,
 }
 
 impl Objects {
     /// The exception of the host's code that ended the run.
     pub(crate) fn take_failure(&self) -> Option<PyErr> {
         lock(&self.failure).take()
+    }
+
+    /// The tasks that were cancelled since the last time.
+    pub(crate) fn take_given_up(&self) -> Vec<Py<PyAny>> {
+        mem::take(&mut *lock(&self.given_up))
     }
 }
 
@@ -77,7 +85,7 @@ impl PyHost {
             }
             task.map(|task| *lock(&begun.task) = Some(task))
         });
-        let mut guard = Guard { port: Arc::clone(&self.port), work: Some(work) };
+        let mut guard = Guard { port: Arc::clone(&self.port), objects: Arc::clone(&self.objects), work: Some(work) };
         Box::pin(async move {
             let end = receiver.await.ok();
             guard.forget();
@@ -101,6 +109,7 @@ where
 /// Cancels the task of work that is given up.
 struct Guard {
     port: Arc<Port>,
+    objects: Arc<Objects>,
     /// `None` once the end is known.
     work: Option<Arc<Work>>,
 }
@@ -114,9 +123,13 @@ impl Guard {
 impl Drop for Guard {
     fn drop(&mut self) {
         let Some(work) = self.work.take() else { return };
+        let objects = Arc::clone(&self.objects);
         self.port.post(move |py| {
-            let task = lock(&work.task).take();
-            task.map_or(Ok(()), |task| task.call_method0(py, intern!(py, "cancel")).map(drop))
+            let Some(task) = lock(&work.task).take() else { return Ok(()) };
+            if task.call_method0(py, intern!(py, "cancel"))?.is_truthy(py)? {
+                lock(&objects.given_up).push(task);
+            }
+            Ok(())
         });
     }
 }

@@ -1,15 +1,18 @@
 //! `Segment`: one run under way. It goes on by itself; the caller's future waits for it, and
-//! cancelling that future asks the run to stop and leave a valid transcript.
+//! cancelling that future, or letting go of the segment, asks the run to stop and leave a valid
+//! transcript.
 
+use std::mem;
 use std::sync::Arc;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use toolrelay_core::run::io::Outcome;
 use toolrelay_runtime::client::{Client, Place, Report, RunError, Start};
 
-use crate::bridge::future_into_py;
+use crate::bridge::{Port, future_into_py};
 use crate::errors;
 use crate::host::{Objects, PyHost};
 use crate::result::RunResult;
@@ -19,6 +22,9 @@ use crate::result::RunResult;
 pub(crate) struct Segment {
     future: Py<PyAny>,
     ended: watch::Receiver<Option<Ended>>,
+    /// Stops the run with the segment: a coroutine that is closed, not cancelled, lets go of both without a word.
+    stop: Option<DropGuard>,
+    port: Arc<Port>,
 }
 
 /// What came of a run, ready to be shown.
@@ -34,14 +40,24 @@ impl Segment {
         let stop = CancellationToken::new();
         let guard = stop.clone().drop_guard();
         let port = Arc::clone(&host.port);
+        let run = stop.clone();
         port.spawn(async move {
-            let outcome = client.run(place, start, &host, &host.toolkit, stop).await;
+            let outcome = client.run(place, start, &host, &host.toolkit, run).await;
             drop(client);
             let PyHost { objects, .. } = host;
             let _ = tell.send(Some(Ended { outcome: outcome.map(Arc::new).map_err(Arc::new), objects }));
         });
         let future = future_into_py(py, wait(ended.clone(), Some(guard)))?.unbind();
-        Ok(Self { future, ended })
+        Ok(Self { future, ended, stop: Some(stop.drop_guard()), port })
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if !self.port.is_of_this_process() {
+            // In a forked child the run is the parent's, and so are the locks of its token.
+            mem::forget(self.stop.take());
+        }
     }
 }
 
@@ -65,6 +81,15 @@ impl Segment {
     /// The end of the run once more, for a caller whose future was cancelled.
     fn ended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         future_into_py(py, wait(self.ended.clone(), None))
+    }
+
+    /// The tasks that an ended run gave up and that may not be done with their cleaning up; each is told once.
+    fn given_up(&self) -> Vec<Py<PyAny>> {
+        self.ended.borrow().as_ref().map_or_else(Vec::new, |ended| ended.objects.take_given_up())
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.future)
     }
 }
 

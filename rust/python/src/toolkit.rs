@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use toolrelay_core::json::Json;
 use toolrelay_core::tool::{ToolKind, ToolSpec};
@@ -36,5 +37,11 @@ impl NativeToolkit {
         }
         let tools = Toolkit::new(definitions).map_err(|error| errors::toolkit_error(py, &error))?;
         Ok(Self { tools: Arc::new(tools), objects: Arc::new(objects) })
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // While a run shares the tools, that they are reachable is not this toolkit's to say.
+        let own = Arc::strong_count(&self.objects) == 1;
+        self.objects.iter().filter(|_| own).try_for_each(|tool| visit.call(tool))
     }
 }

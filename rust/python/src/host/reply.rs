@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toolrelay_core::answer::Answer;
@@ -47,6 +48,15 @@ impl Reply {
 
 #[pymethods]
 impl Reply {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // While its run waits for the task, the task is reachable.
+        if Arc::strong_count(&self.work) > 1 {
+            return Ok(());
+        }
+        let Ok(task) = self.work.task.try_lock() else { return Ok(()) };
+        visit.call(&*task)
+    }
+
     /// The tool gave a result; `parts` is a JSON list.
     fn finish(&self, py: Python<'_>, text: String, parts: Option<&str>, is_error: bool) -> PyResult<()> {
         let parts = parts.map(Json::parse).transpose();
