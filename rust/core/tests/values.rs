@@ -5,5 +5,7 @@
 mod arguments;
 #[path = "values/json.rs"]
 mod json;
+#[path = "values/reading.rs"]
+mod reading;
 #[path = "values/transcript.rs"]
 mod transcript;
