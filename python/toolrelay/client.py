@@ -11,7 +11,7 @@ import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 from toolrelay._core import Conversation, MemoryStore, NativeClient, RunResult, Transcript
 from toolrelay._json import encode, plain
@@ -74,15 +74,16 @@ class Client:
         The history is never changed. A history that waits for answers is a `PendingError`, or with
         `on_pending="supersede"` its calls are settled as superseded (contract 6.14).
         """
-        segment = self._native.prompt(
-            _tools(toolkit),
-            copy_context(),
-            _history(history),
-            None,
-            _prompt(prompt),
-            _supersedes(on_pending),
+        return await _end(
+            self._native.prompt(
+                _tools(toolkit),
+                copy_context(),
+                _history(history),
+                None,
+                _prompt(prompt),
+                _supersedes(on_pending),
+            )
         )
-        return await _end(segment)
 
     async def run_with_answer(
         self, toolkit: Toolkit, history: History, pending: Request, answer: Answer, missing: Missing = "error"
@@ -93,16 +94,18 @@ class Client:
         `missing="wait"` it stays parked. An answer that does not fit is a `ResumeError`; nothing was changed, run or
         sent.
         """
-        segment = self._native.answer(
-            _tools(toolkit),
-            copy_context(),
-            _history(history),
-            None,
-            _json("pending", pending, Request),
-            _json("answer", answer, Answer),
-            _waits(missing),
+        return await _end(
+            self._native.answer(
+                _tools(toolkit),
+                copy_context(),
+                _history(history),
+                None,
+                _json("pending", pending, Request),
+                _json("answer", answer, Answer),
+                _waits(missing),
+            ),
+            pending,
         )
-        return await _end(segment, pending)
 
     async def ask(
         self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
@@ -111,10 +114,10 @@ class Client:
 
         A conversation that another run works on is `ConversationBusy`.
         """
-        segment = self._native.prompt(
-            _tools(toolkit), copy_context(), None, id, _prompt(prompt), _supersedes(on_pending)
+        return await _end(
+            self._native.prompt(_tools(toolkit), copy_context(), None, id, _prompt(prompt), _supersedes(on_pending)),
+            conversation=id,
         )
-        return await _end(segment, conversation=id)
 
     async def ask_with_answer(
         self, toolkit: Toolkit, id: str, pending: Request, answer: Answer, missing: Missing = "error"
@@ -124,16 +127,19 @@ class Client:
         The answer is durable before the model is called. The same answer again gives the same outcome, or
         `AnswerInProgress` while that run goes on; another one is `AlreadyAnswered` (contract 7.4).
         """
-        segment = self._native.answer(
-            _tools(toolkit),
-            copy_context(),
-            None,
+        return await _end(
+            self._native.answer(
+                _tools(toolkit),
+                copy_context(),
+                None,
+                id,
+                _json("pending", pending, Request),
+                _json("answer", answer, Answer),
+                _waits(missing),
+            ),
+            pending,
             id,
-            _json("pending", pending, Request),
-            _json("answer", answer, Answer),
-            _waits(missing),
         )
-        return await _end(segment, pending, id)
 
     async def get(self, id: str) -> Conversation:
         """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
@@ -174,6 +180,9 @@ class Client:
     ) -> RunResult:
         """`ask_with_answer` for a program without an event loop."""
         return run_here(self.ask_with_answer(toolkit, id, pending, answer, missing))
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Client holds connections and functions of this process: make one where it is used")
 
     def __repr__(self) -> str:
         return f"<Client {self._label}>"
@@ -261,7 +270,10 @@ async def _end(segment: Segment, pending: Request | None = None, conversation: s
     except asyncio.CancelledError as cancelled:
         cancelled.transcript = await _settled(segment)  # type: ignore[attr-defined]
         raise
-    return result
+    else:
+        return result
+    finally:
+        del segment  # it holds the error, whose traceback holds this frame
 
 
 async def _settled(segment: Segment) -> Transcript | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from toolrelay._core import NativeToolkit
 from toolrelay._json import encode
@@ -51,6 +51,9 @@ class Toolkit:
 
     def __len__(self) -> int:
         return len(self._tools)
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Toolkit holds functions of this process: make one of the same tools where it is used")
 
     def __repr__(self) -> str:
         names = ", ".join(f"{tool.name} (relay)" if tool.relay else tool.name for tool in self._tools)

@@ -1,7 +1,8 @@
 //! `Conversation`: a stored conversation as it stands, for Python to look at.
 
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyBytes, PyTuple, PyType};
+use toolrelay_core::transcript::Transcript;
 use toolrelay_runtime::conversation::{ConversationError, Known};
 use toolrelay_runtime::store::State;
 
@@ -9,7 +10,8 @@ use crate::transcript::PyTranscript;
 use crate::{convert, errors};
 
 /// A stored conversation as it stands.
-#[pyclass(name = "Conversation", module = "toolrelay", frozen)]
+#[pyclass(name = "Conversation", module = "toolrelay", frozen, eq)]
+#[derive(PartialEq)]
 pub(crate) struct PyConversation {
     id: String,
     known: Known,
@@ -46,6 +48,40 @@ impl PyConversation {
     fn suspensions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let requests = self.known.suspensions.iter().map(|request| convert::relay(py, "Request", request));
         PyTuple::new(py, requests.collect::<PyResult<Vec<_>>>()?)
+    }
+
+    fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {
+        (&self.id, self.known.transcript.len()).into_pyobject(py)?.hash()
+    }
+
+    #[classmethod]
+    fn _restore(
+        _class: &Bound<'_, PyType>,
+        py: Python<'_>,
+        id: String,
+        state: &str,
+        messages: Vec<u8>,
+        suspensions: &[u8],
+    ) -> PyResult<Self> {
+        let state = match state {
+            "running" => State::Running,
+            "pending" => State::Pending,
+            _ => State::Idle,
+        };
+        let transcript = Transcript::from_json(messages.into());
+        let transcript = transcript.map_err(|error| errors::transcript_error(py, &error))?;
+        let suspensions = convert::read(py, "the saved requests", suspensions)?;
+        Ok(Self { id, known: Known { state, transcript, suspensions } })
+    }
+
+    #[expect(clippy::type_complexity, reason = "the shape of Python's protocol")]
+    fn __reduce__<'py>(
+        slf: &Bound<'py, Self>,
+    ) -> PyResult<(Bound<'py, PyAny>, (String, &'static str, Bound<'py, PyBytes>, Bound<'py, PyBytes>))> {
+        let (py, Self { id, known }) = (slf.py(), slf.get());
+        let messages = PyBytes::new(py, &known.transcript.to_json());
+        let suspensions = convert::write(py, &known.suspensions)?;
+        Ok((slf.get_type().getattr("_restore")?, (id.clone(), slf.get().state(), messages, suspensions)))
     }
 
     fn __repr__(&self) -> String {
