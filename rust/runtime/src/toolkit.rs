@@ -1,5 +1,7 @@
 //! The tools of a run, checked once: names, kinds, schemas. How a tool works is the host's.
 
+mod fault;
+
 use std::collections::HashMap;
 
 use jsonschema::Validator;
@@ -124,7 +126,7 @@ fn compile(spec: &ToolSpec) -> Result<Validator, ToolkitError> {
     if !schema.is_object() {
         return Err(refuse("it must be a JSON object".to_owned()));
     }
-    jsonschema::validator_for(&schema).map_err(|error| refuse(error.to_string()))
+    jsonschema::validator_for(&schema).map_err(|error| refuse(fault::fault(&error)))
 }
 
 impl Tools for Toolkit {
@@ -140,20 +142,10 @@ impl Tools for Toolkit {
     fn check(&self, name: &str, input: &Value) -> Result<(), String> {
         let Some(at) = self.position(name) else { return Ok(()) };
         let schema = &self.entries[at].schema;
-        if schema.is_valid(input) {
-            return Ok(());
-        }
-        let faults = schema.iter_errors(input).take(FAULTS_SHOWN).map(|fault| {
-            let place = fault.instance_path().to_string();
-            if place.is_empty() { fault.to_string() } else { format!("{fault} at {place}") }
-        });
-        Err(faults.collect::<Vec<_>>().join("; "))
+        if schema.is_valid(input) { Ok(()) } else { Err(fault::faults(schema, input)) }
     }
 
     fn names(&self) -> Vec<&str> {
         self.specs.iter().map(|spec| spec.name.as_str()).collect()
     }
 }
-
-/// Schema faults that the model is told of at once.
-const FAULTS_SHOWN: usize = 5;
