@@ -12,6 +12,7 @@ from contextvars import copy_context
 from typing import TYPE_CHECKING, Any
 
 from toolrelay._json import encode
+from toolrelay._text import clean, describe
 from toolrelay.errors import PayloadError
 from toolrelay.inprocess import InProcessRequest, reply_of
 from toolrelay.relay import Answer
@@ -37,13 +38,15 @@ def start_tool(
 async def _run_tool(tool: Tool, arguments: bytes, context: ToolContext, reply: Reply) -> None:
     try:
         end = await tool.invoke(arguments, context)
+        if isinstance(end, ToolOutput):
+            reply.finish(end.text, encode(end.parts) if end.parts else None, end.is_error)
+        else:
+            reply.park(end.to_json())
     except asyncio.CancelledError:
         context.cancel()
         raise
-    if isinstance(end, ToolOutput):
-        reply.finish(end.text, encode(end.parts) if end.parts else None, end.is_error)
-    else:
-        reply.park(end.to_json())
+    except Exception as error:  # noqa: BLE001 - a run that is not told the end of its tool never ends
+        reply.finish(clean(describe(error)), None, True)
 
 
 def start_ask(
@@ -56,15 +59,14 @@ def start_ask(
 async def _ask(wait_for: Callable[[Request], Any], request: Request, reply: Reply) -> None:
     try:
         answer = await _call(wait_for, request)
-        if answer is not None and not isinstance(answer, Answer):
+        if answer is None:
+            reply.not_here()
+        elif isinstance(answer, Answer):
+            reply.answer(answer.to_json())
+        else:
             raise PayloadError(f"wait_for must return an Answer or None, not {type(answer).__name__}", key="answer")
     except Exception as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
         reply.ask_failed(error)
-        return
-    if answer is None:
-        reply.not_here()
-    else:
-        reply.answer(answer.to_json())
 
 
 def start_model(context: Context, generate: Callable[[Any], Any], body: bytes, reply: Reply) -> asyncio.Task[None]:
@@ -74,11 +76,9 @@ def start_model(context: Context, generate: Callable[[Any], Any], body: bytes, r
 
 async def _generate(generate: Callable[[Any], Any], body: bytes, reply: Reply) -> None:
     try:
-        made = reply_of(await _call(generate, InProcessRequest(body)))
+        reply.model(reply_of(await _call(generate, InProcessRequest(body))))
     except Exception as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
-        reply.model_failed(error)
-        return
-    reply.model(made)
+        reply.model_failed(error, clean(describe(error)))
 
 
 async def _call(function: Callable[[Any], Any], argument: Any) -> Any:

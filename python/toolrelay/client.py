@@ -241,8 +241,9 @@ def create_in_process_client(
 ) -> Client:
     """A client whose model is a function of this process, sync (called in a worker thread) or async.
 
-    `generate` receives an `InProcessRequest` and returns text, an `InProcessResponse`, or a Chat Completions message as
-    a dict. What it raises is the cause of a `GenerateError`. The other settings are those of `create_client`.
+    `generate` receives an `InProcessRequest` and returns text, an `InProcessResponse`, or a Chat Completions message or
+    response as a dict. What it raises is the cause of a `GenerateError`. The other settings are those of
+    `create_client`.
 
     >>> from toolrelay import Toolkit, create_in_process_client
     >>> client = create_in_process_client(generate=lambda request: f"you said {request.messages[-1]['content']}")

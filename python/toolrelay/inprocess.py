@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolrelay._json import decode, encode, plain
+from toolrelay._text import clean
 from toolrelay.errors import PayloadError
 
 
@@ -61,8 +62,9 @@ class InProcessToolCall:
 class InProcessResponse:
     """A reply of an in-process model: text, tool calls, or both.
 
-    `usage` counts tokens (`input_tokens`, `output_tokens`, `cached_tokens`, `reasoning_tokens`); `finish_reason` is one
-    of `stop`, `tool_calls`, `length`, `content_filter`, `refusal`; left out, it follows from the calls.
+    `usage` counts tokens: `input_tokens`, `output_tokens`, `cached_tokens`, `cache_write_tokens`, `reasoning_tokens`,
+    or in the words of Chat Completions. `finish_reason` is one of `stop`, `tool_calls`, `length`, `content_filter`,
+    `refusal`; left out, it follows from the calls.
     """
 
     content: str = ""
@@ -73,7 +75,7 @@ class InProcessResponse:
 
 
 def reply_of(made: object) -> bytes:
-    """What `generate` returned, as the native module reads it: a text, a response, or a Chat Completions message."""
+    """What `generate` returned, as the native module reads it. Raises `PayloadError` for what is no reply."""
     if isinstance(made, str):
         made = InProcessResponse(made)
     elif isinstance(made, Mapping):
@@ -82,58 +84,100 @@ def reply_of(made: object) -> bytes:
         raise PayloadError(
             f"generate must return a str, a dict or an InProcessResponse, not {type(made).__name__}", key="reply"
         )
+    calls: Any = made.tool_calls
     reply = {
         "text": _text(made.content, "content"),
-        "calls": [_call(call) for call in made.tool_calls],
+        "calls": [_call(call, f"tool_calls[{at}]") for at, call in enumerate(calls)],
         "finish_reason": _reason(made.finish_reason),
-        "usage": _usage(made.usage or {}),
-        "model": made.model,
+        "usage": _usage(made.usage),
+        "model": None if made.model is None else _text(made.model, "model"),
     }
-    return encode(plain(reply, "reply")).encode()
+    return encode(reply).encode()
 
 
 def _from_message(message: Mapping[str, Any]) -> InProcessResponse:
-    calls = []
-    for call in message.get("tool_calls") or ():
-        if isinstance(call, InProcessToolCall):
-            calls.append(call)
-            continue
+    """A Chat Completions message, or a whole response with its first choice."""
+    about: Mapping[str, Any] = message
+    if "choices" in message:
+        choices = message["choices"]
+        if not isinstance(choices, Sequence) or not choices or not isinstance(choices[0], Mapping):
+            raise PayloadError("choices: expected a list with a choice", key="choices")
+        about = {**message, **choices[0]}
+        message = about.get("message") or {}
+    if not message.keys() & {"content", "tool_calls", "refusal"}:
+        raise PayloadError(f"expected content or tool_calls, found {', '.join(message) or 'no keys'}", key="reply")
+    content, refusal = _joined(message.get("content")), message.get("refusal")
+    reason = about.get("finish_reason")
+    if refusal and not content:
+        content, reason = refusal, "refusal"
+    return InProcessResponse(content, message.get("tool_calls") or (), about.get("usage"), reason, about.get("model"))
+
+
+def _joined(content: Any) -> Any:
+    """The text of content parts; other content as it is."""
+    if isinstance(content, list):
+        return "".join(part["text"] for part in content if isinstance(part, Mapping) and part.get("type") == "text")
+    return "" if content is None else content
+
+
+def _call(call: object, key: str) -> dict[str, Any]:
+    if isinstance(call, Mapping):
         function = call.get("function", call)
-        calls.append(InProcessToolCall(function["name"], function.get("arguments") or {}, call.get("id")))
-    return InProcessResponse(
-        message.get("content") or "",
-        calls,
-        message.get("usage"),
-        message.get("finish_reason"),
-        message.get("model"),
-    )
-
-
-def _call(call: InProcessToolCall) -> dict[str, Any]:
-    arguments = call.arguments if isinstance(call.arguments, str) else encode(plain(call.arguments, "arguments"))
-    return {"id": call.id, "name": _text(call.name, "name"), "arguments": arguments}
-
-
-def _usage(usage: Mapping[str, int]) -> dict[str, int]:
+        if not isinstance(function, Mapping):
+            raise _wrong(function, f"{key}.function", "an object")
+        arguments = function.get("arguments")
+        call = InProcessToolCall(function.get("name"), {} if arguments is None else arguments, call.get("id"))  # type: ignore[arg-type]
+    if not isinstance(call, InProcessToolCall):
+        raise _wrong(call, key, "an InProcessToolCall or a dict")
+    arguments = call.arguments
+    if not isinstance(arguments, str):
+        if not isinstance(arguments, Mapping):
+            raise _wrong(arguments, f"{key}.arguments", "an object or its text")
+        arguments = encode(plain(dict(arguments), f"{key}.arguments"))
     return {
-        "input_tokens": usage.get("input_tokens", usage.get("prompt_tokens", 0)),
-        "output_tokens": usage.get("output_tokens", usage.get("completion_tokens", 0)),
-        "cached_tokens": usage.get("cached_tokens", 0),
-        "cache_write_tokens": usage.get("cache_write_tokens", 0),
-        "reasoning_tokens": usage.get("reasoning_tokens", 0),
+        "id": None if call.id is None else _text(call.id, f"{key}.id"),
+        "name": _text(call.name, f"{key}.name"),
+        "arguments": clean(arguments),
     }
+
+
+def _usage(usage: object) -> dict[str, int]:
+    """Token counts in our words, or in those of Chat Completions."""
+    if usage is None:
+        usage = {}
+    if not isinstance(usage, Mapping):
+        raise _wrong(usage, "usage", "an object")
+    read = usage.get("prompt_tokens_details") or {}
+    made = usage.get("completion_tokens_details") or {}
+    counts = {
+        "input_tokens": usage.get("input_tokens", usage.get("prompt_tokens")),
+        "output_tokens": usage.get("output_tokens", usage.get("completion_tokens")),
+        "cached_tokens": usage.get("cached_tokens", read.get("cached_tokens")),
+        "cache_write_tokens": usage.get("cache_write_tokens"),
+        "reasoning_tokens": usage.get("reasoning_tokens", made.get("reasoning_tokens")),
+    }
+    for name, count in counts.items():
+        if count is not None and (isinstance(count, bool) or not isinstance(count, int) or count < 0):
+            raise PayloadError(f"usage.{name}: expected a whole number from 0 on, got {count!r}", key=f"usage.{name}")
+    return {name: count or 0 for name, count in counts.items()}
 
 
 def _text(value: object, key: str) -> str:
     if not isinstance(value, str):
-        raise PayloadError(f"{key} must be a str, not {type(value).__name__}", key=key)
-    return value
+        raise _wrong(value, key, "a string")
+    return clean(value)
 
 
-def _reason(reason: str | None) -> str | None:
-    if reason is not None and reason not in _REASONS:
-        raise PayloadError(f"finish_reason must be one of {', '.join(_REASONS)}, not {reason!r}", key="finish_reason")
-    return _REASONS[reason] if reason is not None else None
+def _reason(reason: object) -> str | None:
+    if reason is None:
+        return None
+    if not isinstance(reason, str) or reason not in _REASONS:
+        raise PayloadError(f"finish_reason: expected one of {', '.join(_REASONS)}, got {reason!r}", key="finish_reason")
+    return _REASONS[reason]
+
+
+def _wrong(value: object, key: str, expected: str) -> PayloadError:
+    return PayloadError(f"{key}: expected {expected}, got {type(value).__name__}", key=key)
 
 
 _REASONS = {

@@ -58,6 +58,14 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
 /// The exception for a run that ended with a failure.
 pub(crate) fn failure(py: Python<'_>, failure: &Failure, report: &Report, cause: Option<PyErr>) -> PyErr {
     let text = failure.to_string();
+    let (cause, text) = match (failure, cause) {
+        (Failure::BadAnswer(resume), _) => (Some(resume_error(py, resume)), text),
+        (Failure::AskFailed, Some(cause)) => {
+            let text = format!("{text}: {cause}");
+            (Some(cause), text)
+        }
+        (_, cause) => (cause, text),
+    };
     let transcript = || ("transcript", transcript_of(py, &report.transcript));
     let error = match failure {
         Failure::Model(ModelFailure::Provider(provider)) => provider_error(py, provider, &text, transcript()),
@@ -71,14 +79,6 @@ pub(crate) fn failure(py: Python<'_>, failure: &Failure, report: &Report, cause:
             let suspensions = requests(py, &report.suspensions);
             with(py, "WaitForError", &text, &[transcript(), ("suspensions", suspensions)])
         }
-    };
-    let cause = match failure {
-        Failure::BadAnswer(resume) => Some(resume_error(py, resume)),
-        Failure::Model(_)
-        | Failure::CutReply { .. }
-        | Failure::EmptyReply { .. }
-        | Failure::ContextOverflow
-        | Failure::AskFailed => cause,
     };
     if cause.is_some() {
         error.set_cause(py, cause);

@@ -120,9 +120,9 @@ impl Reply {
         Ok(())
     }
 
-    /// The in-process model raised.
-    fn model_failed(&self, error: &Bound<'_, PyAny>) {
+    /// The in-process model raised, or replied what is no reply; `text` says so.
+    fn model_failed(&self, error: &Bound<'_, PyAny>, text: String) {
         lock(&self.objects.failure).get_or_insert_with(|| PyErr::from_value(error.clone()));
-        self.tell(End::Model(Err(error.to_string())));
+        self.tell(End::Model(Err(text)));
     }
 }
