@@ -3,11 +3,14 @@
 import re
 import subprocess
 import venv
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from harbour import RAN
+from scripted_server import ScriptedServer
+from stores import Shared
 
 REPOSITORY = Path(__file__).parents[1]
 BLOCK = re.compile(r"^```python\n(?P<code>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -62,3 +65,22 @@ def run(*command: str | Path, cwd: Path, env: dict[str, str] | None = None) -> s
 @pytest.fixture(name="run", scope="session")
 def run_fixture() -> Callable[..., str]:
     return run
+
+
+@pytest.fixture(autouse=True)
+def nothing_ran() -> None:
+    RAN.clear()
+
+
+@pytest.fixture
+def server() -> Iterator[ScriptedServer]:
+    with ScriptedServer() as server:
+        yield server
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def shared(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shared]:
+    """A store of each kind."""
+    shared = Shared(request.param, tmp_path)
+    yield shared
+    await shared.close()

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from scripted_server import Reply, ScriptedServer, anthropic_reply, openai_reply
+from scripted_server import Reply, anthropic_reply, openai_reply
 from toolrelay import Answer, RelayResult, Request, answer_output, relay_answer
 
 WORKER = Path(__file__).parent / "support" / "worker.py"
@@ -44,12 +44,6 @@ class Worker:
         if self.process.returncode is None:
             self.process.kill()
             self.process.communicate()
-
-
-@pytest.fixture
-def server():
-    with ScriptedServer() as server:
-        yield server
 
 
 @pytest.fixture

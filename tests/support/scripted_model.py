@@ -4,7 +4,15 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from toolrelay import InProcessRequest, InProcessResponse, InProcessToolCall
+from toolrelay import (
+    Client,
+    InProcessRequest,
+    InProcessResponse,
+    InProcessToolCall,
+    RunResult,
+    Toolkit,
+    create_in_process_client,
+)
 
 Said = str | dict[str, Any] | InProcessResponse | BaseException | Callable[[InProcessRequest], Any]
 
@@ -48,3 +56,17 @@ def says(*calls: InProcessToolCall, text: str = "", stop: str | None = None) -> 
 
 def results(request: InProcessRequest) -> list[str]:
     return [message["content"] for message in request.messages if message["role"] == "tool"]
+
+
+def client_for(*replies: Said, **settings: Any) -> tuple[Client, ScriptedModel]:
+    """A client of a model with this script, and the model."""
+    model = ScriptedModel(*replies)
+    return create_in_process_client(generate=model, **settings), model
+
+
+async def halted_on(toolkit: Toolkit, *calls: InProcessToolCall) -> RunResult:
+    """A run that makes these calls and waits for some of them."""
+    client, _ = client_for(says(*calls))
+    halted = await client.run("go", toolkit)
+    assert halted.status == "pending"
+    return halted

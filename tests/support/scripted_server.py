@@ -1,6 +1,7 @@
 """A model server that follows a script, byte for byte: it keeps what arrives, answers late, cuts, or never answers.
 
-It speaks HTTP/1.1 on loopback, one thread per connection, and knows nothing of what the bytes mean.
+It speaks HTTP/1.1 on loopback, one thread per connection, and knows nothing of what the bytes mean. Replies of the
+providers' shapes are made below.
 """
 
 import json
@@ -11,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, NamedTuple, Self
+
+from toolrelay import Client, create_client
 
 
 class Received(NamedTuple):
@@ -167,6 +170,12 @@ def _close(connection: socket.socket) -> None:
         connection.close()
 
 
+def client_of(server: ScriptedServer, style: str = "openai", **settings: Any) -> Client:
+    """A client of this server."""
+    base = server.url + ("/v1" if style == "openai" else "")
+    return create_client(**{"style": style, "model": "m-1", "base_url": base, "api_key": KEY, **settings})
+
+
 def openai_reply(text: str | None = None, calls: Iterable[tuple[str, str, str]] = (), **more: Any) -> Reply:
     """A Chat Completions reply; each call is its id, name and argument text. `more` is of the message."""
     message: dict[str, Any] = {"role": "assistant", "content": text, **more}
@@ -183,3 +192,6 @@ def anthropic_reply(content: str, stop: str = "end_turn") -> Reply:
     head = '{"id":"msg_1","type":"message","role":"assistant","model":"claude-test-1","content":'
     tail = f',"stop_reason":"{stop}","stop_sequence":null,"usage":{{"input_tokens":9,"output_tokens":4}}}}'
     return Reply(head + content + tail)
+
+
+KEY = "sk-test-0123456789abcdef"

@@ -1,0 +1,37 @@
+"""Stores as other processes would see them: several clients, each with its own store on the same conversations."""
+
+from pathlib import Path
+from typing import Any
+
+from harbour import HARBOUR
+from scripted_model import Said, ScriptedModel, client_for, says
+from toolrelay import Client, InProcessToolCall, MemoryStore, RunResult, SqliteStore
+
+
+class Shared:
+    """One place for conversations: this process's memory, or a file that every client opens for itself."""
+
+    def __init__(self, kind: str, folder: Path) -> None:
+        self._memory = MemoryStore() if kind == "memory" else None
+        self._file = folder / "conversations.db"
+        self._opened: list[SqliteStore] = []
+
+    def store(self) -> MemoryStore | SqliteStore:
+        if self._memory is not None:
+            return self._memory
+        self._opened.append(SqliteStore(self._file))
+        return self._opened[-1]
+
+    def client(self, *replies: Said, **settings: Any) -> tuple[Client, ScriptedModel]:
+        return client_for(*replies, store=self.store(), **settings)
+
+    async def halt(self, *calls: InProcessToolCall, conversation: str = "c-1") -> RunResult:
+        """Begins a conversation that waits for some of these calls."""
+        client, _ = self.client(says(*calls))
+        halted = await client.ask("go", HARBOUR, id=conversation)
+        assert halted.status == "pending"
+        return halted
+
+    async def close(self) -> None:
+        for store in self._opened:
+            await store.close()
