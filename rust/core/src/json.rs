@@ -109,25 +109,45 @@ pub fn push_str(out: &mut Vec<u8>, text: &str) {
 }
 
 /// The next byte from `start` on that a JSON string must not hold as it is: a control character, a
-/// quote or a backslash. Looks at eight bytes at a time.
+/// quote or a backslash. Most strings are short: a few words are looked at first, then whole blocks.
 fn next_escaped(bytes: &[u8], start: usize) -> Option<(usize, u8)> {
-    const ONES: u64 = u64::MAX / 0xff;
-    let (words, _) = bytes.get(start..)?.as_chunks::<8>();
-    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
-    let hit = words.iter().enumerate().find_map(|(at, word)| {
-        let word = u64::from_le_bytes(*word);
-        let below_space = word.wrapping_sub(ONES * 0x20) & !word;
-        let found = below_space | zeros(word ^ (ONES * 0x22)) | zeros(word ^ (ONES * 0x5c));
-        // The lowest mark is exact; those above it may come from a borrow.
-        let marks = found & (ONES * 0x80);
-        (marks != 0).then(|| at * 8 + marks.trailing_zeros() as usize / 8)
-    });
-    let rest = start + words.len() * 8;
-    let at = match hit {
-        Some(at) => start + at,
-        None => rest + bytes[rest..].iter().position(|byte| matches!(byte, 0x00..0x20 | b'"' | b'\\'))?,
-    };
+    let mut at = start;
+    for _ in 0..FIRST_WORDS {
+        match bytes.get(at..)?.first_chunk().copied().map(first_escaped) {
+            Some(None) => at += WORD,
+            Some(Some(found)) => return Some((at + found, bytes[at + found])),
+            None => break,
+        }
+    }
+    while bytes.get(at..)?.first_chunk().is_some_and(is_clean) {
+        at += BLOCK;
+    }
+    while let Some(word) = bytes.get(at..)?.first_chunk() {
+        if let Some(found) = first_escaped(*word) {
+            return Some((at + found, bytes[at + found]));
+        }
+        at += WORD;
+    }
+    at += bytes.get(at..)?.iter().position(|byte| *byte < b' ' || matches!(byte, b'"' | b'\\'))?;
     Some((at, bytes[at]))
+}
+
+/// The place in a word of its first byte that a JSON string must not hold as it is.
+fn first_escaped(word: [u8; WORD]) -> Option<usize> {
+    const ONES: u64 = u64::MAX / 0xff;
+    let word = u64::from_le_bytes(word);
+    let zeros = |word: u64| word.wrapping_sub(ONES) & !word;
+    let below_space = word.wrapping_sub(ONES * 0x20) & !word;
+    let found = below_space | zeros(word ^ (ONES * 0x22)) | zeros(word ^ (ONES * 0x5c));
+    // The lowest mark is exact; those above it may come from a borrow.
+    let marks = found & (ONES * 0x80);
+    (marks != 0).then(|| marks.trailing_zeros() as usize / 8)
+}
+
+/// Whether a block has no such byte. Written so that the compiler looks at all of it at once.
+fn is_clean(block: &[u8; BLOCK]) -> bool {
+    let mark = |byte: u8| u8::from(byte < b' ') | u8::from(byte == b'"') | u8::from(byte == b'\\');
+    block.iter().fold(0, |found, byte| found | mark(*byte)) == 0
 }
 
 /// `text` as a JSON string.
@@ -205,3 +225,8 @@ fn is_high(unit: u16) -> bool {
 fn is_low(unit: u16) -> bool {
     (0xdc00..0xe000).contains(&unit)
 }
+
+const WORD: usize = 8;
+const BLOCK: usize = 32;
+/// Strings up to so many words end before blocks pay.
+const FIRST_WORDS: usize = 4;

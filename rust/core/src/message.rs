@@ -1,9 +1,11 @@
 //! One immutable message: its canonical JSON and the facts that the machine needs of it.
 
 mod build;
+mod canonical;
 mod read;
 
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -18,16 +20,21 @@ use crate::request::Request;
 use crate::tool::Outcome;
 use crate::wire::{Encoded, Style};
 
+pub(crate) use canonical::{read, read_from};
 use read::Extras;
-pub(crate) use read::{Fields, read};
+pub(crate) use read::Fields;
 
 /// An immutable message. Clones share it.
 #[derive(Clone)]
 pub struct Message(Arc<Inner>);
 
 struct Inner {
-    json: Bytes,
+    /// The text that the message stands in: its own, or that of a whole transcript.
+    document: Bytes,
+    /// Its place there.
+    place: Range<usize>,
     body: Body,
+    is_plain: bool,
     wire: [OnceLock<Encoded>; Style::COUNT],
 }
 
@@ -72,7 +79,7 @@ pub struct ToolResult {
     /// How the call ended; `Ok` on a placeholder.
     pub outcome: Outcome,
     /// Set on a placeholder.
-    pub pending: Option<Pending>,
+    pub pending: Option<Box<Pending>>,
 }
 
 /// The mark of a placeholder (contract 5.4): it binds the parked call to its request.
@@ -116,13 +123,43 @@ pub enum MessageError {
 }
 
 impl Message {
-    pub(crate) fn from_parts(json: Bytes, body: Body) -> Self {
-        Self(Arc::new(Inner { json, body, wire: Default::default() }))
+    pub(crate) fn from_parts(json: Bytes, body: Body, is_plain: bool) -> Self {
+        let place = 0..json.len();
+        Self(Arc::new(Inner { document: json, place, body, is_plain, wire: Default::default() }))
+    }
+
+    /// A message that stands at a place of a longer text.
+    pub(crate) fn within(document: &Bytes, place: Range<usize>, body: Body, is_plain: bool) -> Self {
+        Self(Arc::new(Inner { document: document.clone(), place, body, is_plain, wire: Default::default() }))
     }
 
     /// The canonical JSON.
-    pub fn json(&self) -> &Bytes {
-        &self.0.json
+    pub fn json(&self) -> &[u8] {
+        self.0.document.get(self.0.place.clone()).unwrap_or_default()
+    }
+
+    /// The canonical JSON; not copied.
+    pub fn to_bytes(&self) -> Bytes {
+        self.0.document.slice(self.0.place.clone())
+    }
+
+    /// Whether this message stands right behind another in one text, with nothing but a comma between.
+    pub(crate) fn follows(&self, other: &Self) -> bool {
+        let (document, behind) = (&self.0.document, other.0.place.end);
+        document.as_ptr() == other.0.document.as_ptr()
+            && document.len() == other.0.document.len()
+            && self.0.place.start == behind + 1
+            && document.get(behind) == Some(&b',')
+    }
+
+    /// The canonical JSON of this message and of those that follow it up to `last`, commas between.
+    pub(crate) fn through(&self, last: &Self) -> Bytes {
+        self.0.document.slice(self.0.place.start..last.0.place.end)
+    }
+
+    /// Whether the JSON has nothing of this library's own, and says something if it is a result.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.0.is_plain
     }
 
     /// What the message is.
@@ -163,7 +200,7 @@ impl Message {
             #[serde(borrow, default)]
             content: Option<&'a RawValue>,
         }
-        let shape: Option<Shape<'_>> = serde_json::from_slice(&self.0.json).ok();
+        let shape: Option<Shape<'_>> = serde_json::from_slice(self.json()).ok();
         shape.and_then(|shape| shape.content).map_or(Content::Empty, Content::read)
     }
 
@@ -179,7 +216,7 @@ impl Message {
             #[serde(borrow, default)]
             toolrelay: Option<Extras<'a>>,
         }
-        let shape: Shape<'_> = serde_json::from_slice(&self.0.json).ok()?;
+        let shape: Shape<'_> = serde_json::from_slice(self.json()).ok()?;
         shape.toolrelay?.parts.map(Json::from)
     }
 
@@ -219,7 +256,7 @@ impl Content {
 
 impl PartialEq for Message {
     fn eq(&self, other: &Self) -> bool {
-        self.0.json == other.0.json
+        self.json() == other.json()
     }
 }
 
@@ -227,6 +264,6 @@ impl Eq for Message {}
 
 impl fmt::Debug for Message {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Message({})", String::from_utf8_lossy(&self.0.json))
+        write!(f, "Message({})", String::from_utf8_lossy(self.json()))
     }
 }

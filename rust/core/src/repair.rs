@@ -194,7 +194,7 @@ fn with_request(message: Message, requests: &mut Vec<Request>) -> Message {
     match requests.iter().position(|request| request.id == pending.id) {
         Some(at) if pending.request.is_none() => {
             let request = Some(requests.swap_remove(at));
-            Message::placeholder(&result.call, Pending { request, ..pending.clone() })
+            Message::placeholder(&result.call, Pending { request, ..Pending::clone(pending) })
         }
         Some(_) | None => message,
     }

@@ -7,11 +7,19 @@ use bytes::Bytes;
 use serde::de::IgnoredAny;
 use thiserror::Error;
 
-use crate::json::{self, scan};
+use crate::json;
+use crate::json::scan::{self, Scan};
 use crate::message::{self, Message, MessageError};
 
 /// The version of the JSON form that this library writes.
 pub const FORMAT: u32 = 1;
+
+/// What this library writes before the messages, and behind them.
+const OPENING: &str = r#"{"format":1,"messages":["#;
+const CLOSING: &str = "]}";
+
+/// A message of a long conversation is seldom shorter than this.
+const USUAL_SIZE: usize = 128;
 
 /// The ordered messages of a conversation. A clone shares them until one of the two grows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -53,19 +61,11 @@ impl Transcript {
     /// Reads the JSON form: `{"format": 1, "messages": […]}`, or a bare list of messages in the
     /// OpenAI or Anthropic shape.
     pub fn from_json(json: Bytes) -> Result<Self, TranscriptError> {
-        let json = mended(json)?;
-        let text = text_of(&json)?;
-        let list = if text.trim_ascii_start().starts_with('[') { text } else { enveloped(text)? };
-        let elements = scan::elements(list).ok_or_else(|| malformed(text))?;
-        let mut messages = Vec::with_capacity(elements.len());
-        for (at, element) in elements.into_iter().enumerate() {
-            let bytes = json.slice_ref(element.as_bytes());
-            message::read(&bytes, element, &mut messages).map_err(|source| {
-                let not_json = serde_json::from_str::<IgnoredAny>(text).err().map(shape);
-                not_json.unwrap_or(TranscriptError::Message { at, source })
-            })?;
-        }
-        Ok(Self::new(messages))
+        let mended = match json::mend_escapes(text_of(&json)?) {
+            Cow::Borrowed(text) => return read(&json, text).map(Self::new),
+            Cow::Owned(mended) => Bytes::from(mended),
+        };
+        read(&mended, text_of(&mended)?).map(Self::new)
     }
 
     /// Reads messages that stand apart, such as the rows of a store.
@@ -82,14 +82,17 @@ impl Transcript {
     pub fn to_json(&self) -> Vec<u8> {
         let size: usize = self.messages.iter().map(|message| message.json().len() + 1).sum();
         let mut out = Vec::with_capacity(size + 32);
-        out.extend_from_slice(format!(r#"{{"format":{FORMAT},"messages":["#).as_bytes());
-        for (at, message) in self.messages.iter().enumerate() {
-            if at > 0 {
+        out.extend_from_slice(OPENING.as_bytes());
+        for run in self.messages.chunk_by(|before, message| message.follows(before)) {
+            if let (Some(first), Some(last)) = (run.first(), run.last()) {
+                out.extend_from_slice(&first.through(last));
                 out.push(b',');
             }
-            out.extend_from_slice(message.json());
         }
-        out.extend_from_slice(b"]}");
+        if !self.is_empty() {
+            out.pop();
+        }
+        out.extend_from_slice(CLOSING.as_bytes());
         out
     }
 
@@ -126,13 +129,41 @@ impl Transcript {
     }
 }
 
-/// The text without lone surrogates; the same bytes where there are none.
-fn mended(json: Bytes) -> Result<Bytes, TranscriptError> {
-    let mended = match json::mend_escapes(text_of(&json)?) {
-        Cow::Borrowed(_) => None,
-        Cow::Owned(mended) => Some(Bytes::from(mended)),
-    };
-    Ok(mended.unwrap_or(json))
+/// The messages of a JSON form without lone surrogates. `text` is `json` as text.
+fn read(json: &Bytes, text: &str) -> Result<Vec<Message>, TranscriptError> {
+    if let Some(messages) = read_in_one_pass(json, text) {
+        return Ok(messages);
+    }
+    let list = if text.trim_ascii_start().starts_with('[') { text } else { enveloped(text)? };
+    let elements = scan::elements(list).ok_or_else(|| malformed(text))?;
+    let mut messages = Vec::with_capacity(elements.len());
+    for (at, element) in elements.into_iter().enumerate() {
+        let bytes = json.slice_ref(element.as_bytes());
+        message::read(&bytes, element, &mut messages).map_err(|source| {
+            let not_json = serde_json::from_str::<IgnoredAny>(text).err().map(shape);
+            not_json.unwrap_or(TranscriptError::Message { at, source })
+        })?;
+    }
+    Ok(messages)
+}
+
+/// Reads a bare list, or an envelope as it is written here. `None` where anything is wrong or odd.
+fn read_in_one_pass(json: &Bytes, text: &str) -> Option<Vec<Message>> {
+    let begin = if text.starts_with(OPENING) { OPENING.len() } else { text.starts_with('[').then_some(1)? };
+    let mut scan = Scan::from(text, begin);
+    let mut messages = Vec::with_capacity(text.len() / USUAL_SIZE);
+    if scan.take(b']').is_none() {
+        loop {
+            message::read_from(json, &mut scan, &mut messages)?.ok()?;
+            if scan.next_of(b",]")? == b']' {
+                break;
+            }
+        }
+    }
+    if begin > 1 {
+        scan.take(b'}')?;
+    }
+    scan.is_over().then_some(messages)
 }
 
 /// The messages in an envelope of a format that this version reads.

@@ -168,13 +168,29 @@ impl Body {
 }
 
 /// One message as a style sends it, kept with the message.
+#[derive(Clone, Debug)]
+pub(crate) enum Encoded {
+    /// Its canonical JSON.
+    AsItIs,
+    /// Other bytes.
+    Anew(Box<Anew>),
+}
+
+/// The bytes of a message that a style has in another shape.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Encoded {
+pub(crate) struct Anew {
     /// Chat Completions: the message object. Messages: its content blocks, joined by commas; empty
     /// when there is nothing to send.
     pub(crate) body: Bytes,
     /// Chat Completions: content parts that go out in a user message after all results of the turn.
     pub(crate) after: Bytes,
+}
+
+impl Encoded {
+    /// Other bytes with nothing to follow them.
+    fn anew(body: impl Into<Bytes>) -> Self {
+        Self::Anew(Box::new(Anew { body: body.into(), after: Bytes::new() }))
+    }
 }
 
 fn malformed(message: impl Into<String>) -> ProviderFailure {

@@ -21,7 +21,7 @@ impl Message {
         let mut out = br#"{"role":"user","content":"#.to_vec();
         out.extend_from_slice(parts.get().as_bytes());
         out.push(b'}');
-        Self::from_parts(out.into(), Body::User)
+        Self::from_parts(out.into(), Body::User, true)
     }
 
     /// Instructions.
@@ -33,7 +33,7 @@ impl Message {
         let mut out = format!(r#"{{"role":"{role}","content":"#).into_bytes();
         push_str(&mut out, text);
         out.push(b'}');
-        Self::from_parts(out.into(), body)
+        Self::from_parts(out.into(), body, true)
     }
 
     /// A model's reply. Without text the content is `null` beside calls and `""` otherwise.
@@ -59,7 +59,8 @@ impl Message {
             out.extend_from_slice(if provider.paused { br#","paused":true}}"# } else { b"}}" });
         }
         out.push(b'}');
-        Self::from_parts(out.into(), Body::Assistant(Assistant { calls, provider }))
+        let is_plain = provider.is_none();
+        Self::from_parts(out.into(), Body::Assistant(Assistant { calls, provider }), is_plain)
     }
 
     /// The same reply with other call ids; content and provider form stay.
@@ -73,7 +74,7 @@ impl Message {
     pub(crate) fn with_call_id(&self, call: &CallId) -> Self {
         let Some(result) = self.result() else { return self.clone() };
         if let Some(pending) = &result.pending {
-            return Self::placeholder(call, pending.clone());
+            return Self::placeholder(call, Pending::clone(pending));
         }
         let content = Fields::of(self.json()).and_then(|fields| fields.get("content")).map_or("\"\"", RawValue::get);
         Self::tool_with(call, content, result.outcome, self.parts().as_ref())
@@ -87,13 +88,15 @@ impl Message {
     /// The result of a call, from its content as JSON.
     pub(crate) fn tool_with(call: &CallId, content: &str, outcome: Outcome, parts: Option<&Json>) -> Self {
         let mut out = tool_head(call, content);
-        if !outcome.is_ok() || parts.is_some() {
+        let is_bare = outcome.is_ok() && parts.is_none();
+        if !is_bare {
             out.extend_from_slice(br#","toolrelay":"#);
             push_json(&mut out, &ResultExtras { outcome, parts });
         }
         out.push(b'}');
         let result = ToolResult { call: call.clone(), outcome, pending: None };
-        Self::from_parts(out.into(), Body::Tool(result))
+        let says_something = content.starts_with('"') && content.len() > 2;
+        Self::from_parts(out.into(), Body::Tool(result), is_bare && says_something)
     }
 
     /// The placeholder of a parked call (contract 5.4).
@@ -102,8 +105,8 @@ impl Message {
         out.extend_from_slice(br#","toolrelay":{"pending":"#);
         push_json(&mut out, &pending);
         out.extend_from_slice(b"}}");
-        let result = ToolResult { call: call.clone(), outcome: Outcome::Ok, pending: Some(pending) };
-        Self::from_parts(out.into(), Body::Tool(result))
+        let result = ToolResult { call: call.clone(), outcome: Outcome::Ok, pending: Some(Box::new(pending)) };
+        Self::from_parts(out.into(), Body::Tool(result), false)
     }
 }
 

@@ -20,19 +20,17 @@ use crate::wire::{Style, import};
 #[derive(Default, Deserialize)]
 pub(crate) struct Extras<'a> {
     #[serde(default)]
-    provider: Option<Provider>,
+    pub(super) provider: Option<Provider>,
     #[serde(default)]
-    outcome: Outcome,
+    pub(super) outcome: Outcome,
     #[serde(borrow, default)]
     pub(crate) parts: Option<&'a RawValue>,
     #[serde(default)]
-    pending: Option<Pending>,
+    pub(super) pending: Option<Box<Pending>>,
 }
 
-/// Reads one message and appends what it holds: one canonical message, or several where another
-/// shape packs several into one. `json` is one JSON value without lone surrogates, `text` the same
-/// bytes as text.
-pub(crate) fn read(json: &Bytes, text: &str, out: &mut Vec<Message>) -> Result<(), MessageError> {
+/// Reads one message of any shape: see [`read`](super::read), which tries the canonical shape first.
+pub(super) fn read(json: &Bytes, text: &str, out: &mut Vec<Message>) -> Result<(), MessageError> {
     let fields: Fields<'_> = serde_json::from_str(text).map_err(unreadable)?;
     fields.each_once()?;
     let Some(role) = fields.get("role") else {
@@ -63,7 +61,7 @@ pub(crate) fn read(json: &Bytes, text: &str, out: &mut Vec<Message>) -> Result<(
             reason: format!("the content of a {role} message must be text or a list of parts"),
         });
     }
-    out.push(Message::from_parts(json.clone(), body));
+    out.push(Message::from_parts(json.clone(), body, false));
     Ok(())
 }
 
@@ -100,7 +98,7 @@ fn assistant(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError>
     }
     if canonical && !extra && content.is_some_and(|text| text != "null" || !calls.is_empty()) {
         let body = Body::Assistant(Assistant { calls, provider });
-        return Ok(Message::from_parts(json.clone(), body));
+        return Ok(Message::from_parts(json.clone(), body, false));
     }
     if extra && provider.is_none() {
         let raw = String::from_utf8_lossy(json).into_owned();
@@ -163,7 +161,7 @@ fn tool(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError> {
     let readable = content.is_some_and(is_content);
     if id.is_some() && known && readable {
         let result = ToolResult { call, outcome: extras.outcome, pending: extras.pending };
-        return Ok(Message::from_parts(json.clone(), Body::Tool(result)));
+        return Ok(Message::from_parts(json.clone(), Body::Tool(result), false));
     }
     let content = match content {
         Some(content) if readable => Cow::Borrowed(content),
@@ -171,7 +169,7 @@ fn tool(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError> {
         Some(value) => Cow::Owned(json::quoted(value)),
     };
     Ok(match extras.pending {
-        Some(pending) => Message::placeholder(&call, pending),
+        Some(pending) => Message::placeholder(&call, *pending),
         None => Message::tool_with(&call, &content, extras.outcome, extras.parts.map(Json::from).as_ref()),
     })
 }

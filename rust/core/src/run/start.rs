@@ -182,7 +182,7 @@ fn pending_error(transcript: &Transcript) -> StartError {
     let parked: Vec<(&Message, &Pending)> = transcript
         .messages()
         .iter()
-        .filter_map(|message| Some((message, message.result()?.pending.as_ref()?)))
+        .filter_map(|message| Some((message, message.result()?.pending.as_deref()?)))
         .collect();
     let name = |id: &str| {
         let calls = transcript.messages().iter().rev().flat_map(Message::calls);

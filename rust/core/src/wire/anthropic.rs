@@ -64,10 +64,10 @@ pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Messag
     let leading = messages.iter().take_while(|message| *message.body() == message::Body::System).count();
     let mut is_open = prefix.is_occupied;
     for message in &messages[..leading] {
-        let blocks = &message.encoded(Style::Anthropic, encode).body;
+        let blocks = blocks(message);
         if !blocks.is_empty() {
             body.push_static(if is_open { "," } else { r#","system":["# });
-            body.push(blocks.clone());
+            body.push(blocks);
             is_open = true;
         }
     }
@@ -83,7 +83,7 @@ pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Messag
     let mut last = None;
     let mut may_end = false;
     for message in &messages[leading..] {
-        let blocks = &message.encoded(Style::Anthropic, encode).body;
+        let blocks = blocks(message);
         if blocks.is_empty() {
             continue;
         }
@@ -96,7 +96,7 @@ pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Messag
             (Some(_), Role::User) => r#"]},{"role":"user","content":["#,
             (Some(_), Role::Assistant) => r#"]},{"role":"assistant","content":["#,
         });
-        body.push(blocks.clone());
+        body.push(blocks);
         last = Some(role);
     }
     body.push_static("]}]}");
@@ -140,19 +140,27 @@ fn inert_tools(messages: &[Message]) -> Option<Bytes> {
     Some(out.into())
 }
 
+/// The content blocks of a message, joined by commas.
+fn blocks(message: &Message) -> Bytes {
+    match message.encoded(Style::Anthropic, encode) {
+        Encoded::Anew(own) => own.body.clone(),
+        Encoded::AsItIs => Bytes::new(),
+    }
+}
+
 fn encode(message: &Message) -> Encoded {
     let mut out = Vec::with_capacity(message.json().len() + 64);
     match message.body() {
         message::Body::System | message::Body::User => push_content(&mut out, &View::of(message).content),
         message::Body::Assistant(facts) => {
             if let Some(blocks) = facts.provider.as_ref().and_then(|provider| from_raw(provider, &facts.calls)) {
-                return Encoded { body: blocks, after: Bytes::new() };
+                return Encoded::anew(blocks);
             }
             push_assistant(&mut out, message, facts);
         }
         message::Body::Tool(result) => push_result(&mut out, message, result),
     }
-    Encoded { body: out.into(), after: Bytes::new() }
+    Encoded::anew(out)
 }
 
 fn push_content(out: &mut Vec<u8>, content: &Shown<'_>) {

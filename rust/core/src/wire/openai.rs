@@ -14,7 +14,7 @@ use crate::reply::Provider;
 use crate::tool::ToolSpec;
 use crate::wire::content::{Part, Shown, View, string};
 use crate::wire::names::{wire_id, wire_name};
-use crate::wire::{Body, Encoded, NO_OUTPUT, Prefix, Style, arguments, schema};
+use crate::wire::{Anew, Body, Encoded, NO_OUTPUT, Prefix, Style, arguments, schema};
 
 /// Appends the declaration of a tool.
 pub(super) fn push_tool(out: &mut Vec<u8>, tool: &ToolSpec) {
@@ -42,74 +42,114 @@ pub(super) fn open_messages(out: &mut Vec<u8>, system: Option<&str>) -> bool {
 /// Appends the messages and closes the body. The images of a turn's results follow all of them, in
 /// one user message: a tool message takes text only (fault F10).
 pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Message]) {
-    let mut separator = if prefix.is_occupied { "," } else { "" };
-    let mut after: Vec<&Bytes> = Vec::new();
+    let mut list = List { body, is_occupied: prefix.is_occupied, run: None, after: Vec::new() };
     for message in messages {
-        if !after.is_empty() && message.result().is_none() {
-            push_after(body, &mut after);
+        if !list.after.is_empty() && message.result().is_none() {
+            list.push_after();
         }
-        let encoded = message.encoded(Style::OpenAi, encode);
-        if !separator.is_empty() {
-            body.push_static(separator);
-        }
-        separator = ",";
-        body.push(encoded.body.clone());
-        if !encoded.after.is_empty() {
-            after.push(&encoded.after);
+        match message.encoded(Style::OpenAi, encode) {
+            Encoded::AsItIs => list.push_as_it_is(message),
+            Encoded::Anew(own) => {
+                list.push(own.body.clone());
+                list.after.extend(Some(&own.after).filter(|after| !after.is_empty()));
+            }
         }
     }
-    push_after(body, &mut after);
+    list.push_after();
     body.push_static("]}");
 }
 
-fn push_after(body: &mut Body, after: &mut Vec<&Bytes>) {
-    for (at, parts) in after.iter().enumerate() {
-        body.push_static(if at == 0 { r#",{"role":"user","content":["# } else { "," });
-        body.push(Bytes::clone(parts));
+/// The list of messages in a body.
+struct List<'a> {
+    body: &'a mut Body,
+    is_occupied: bool,
+    /// The first and the last of messages that go out as one slice, as they follow each other in one text.
+    run: Option<(&'a Message, &'a Message)>,
+    /// Content parts that wait for the end of the turn's results.
+    after: Vec<&'a Bytes>,
+}
+
+impl<'a> List<'a> {
+    fn push_as_it_is(&mut self, message: &'a Message) {
+        match &mut self.run {
+            Some((_, last)) if message.follows(last) => *last = message,
+            Some(_) | None => {
+                self.end_run();
+                self.run = Some((message, message));
+            }
+        }
     }
-    if !after.is_empty() {
-        body.push_static("]}");
+
+    fn push(&mut self, message: Bytes) {
+        self.end_run();
+        self.separate();
+        self.body.push(message);
     }
-    after.clear();
+
+    fn end_run(&mut self) {
+        if let Some((first, last)) = self.run.take() {
+            self.separate();
+            self.body.push(first.through(last));
+        }
+    }
+
+    fn separate(&mut self) {
+        if self.is_occupied {
+            self.body.push_static(",");
+        }
+        self.is_occupied = true;
+    }
+
+    /// Brings what waited for the end of the results.
+    fn push_after(&mut self) {
+        self.end_run();
+        for (at, parts) in self.after.iter().enumerate() {
+            self.body.push_static(if at == 0 { r#",{"role":"user","content":["# } else { "," });
+            self.body.push(Bytes::clone(parts));
+        }
+        if !self.after.is_empty() {
+            self.body.push_static("]}");
+        }
+        self.after.clear();
+    }
 }
 
 fn encode(message: &Message) -> Encoded {
-    let whole = |body| Encoded { body, after: Bytes::new() };
     match message.body() {
-        message::Body::System | message::Body::User => whole(plain(message)),
-        message::Body::Assistant(facts) => whole(assistant(message, facts)),
+        message::Body::System | message::Body::User => plain(message),
+        message::Body::Assistant(facts) => assistant(message, facts),
         message::Body::Tool(result) => tool(message, result),
     }
 }
 
 /// The canonical bytes, without the extras if there are any.
-fn plain(message: &Message) -> Bytes {
-    if !has_extras(message) {
-        return message.json().clone();
+fn plain(message: &Message) -> Encoded {
+    if message.is_plain() || !has_extras(message) {
+        return Encoded::AsItIs;
     }
-    let Ok(fields) = serde_json::from_slice::<Fields<'_>>(message.json()) else { return Bytes::new() };
+    let Ok(fields) = serde_json::from_slice::<Fields<'_>>(message.json()) else { return Encoded::anew("") };
     let kept = fields.0.iter().filter(|(key, _)| key != "toolrelay");
-    object(kept.map(|(key, value)| (key.as_ref(), value.get().to_owned()))).into()
+    Encoded::anew(object(kept.map(|(key, value)| (key.as_ref(), value.get().to_owned()))))
 }
 
 fn has_extras(message: &Message) -> bool {
     memmem::find(message.json(), br#""toolrelay""#).is_some()
 }
 
-fn assistant(message: &Message, facts: &Assistant) -> Bytes {
+fn assistant(message: &Message, facts: &Assistant) -> Encoded {
     if let Some(raw) = facts.provider.as_ref().and_then(|provider| from_raw(provider, &facts.calls)) {
-        return raw;
+        return Encoded::anew(raw);
     }
     if facts.calls.iter().all(is_wire_ready) {
         return plain(message);
     }
-    let Ok(fields) = serde_json::from_slice::<Fields<'_>>(message.json()) else { return Bytes::new() };
+    let Ok(fields) = serde_json::from_slice::<Fields<'_>>(message.json()) else { return Encoded::anew("") };
     let kept = fields.0.iter().filter(|(key, _)| key != "toolrelay");
     let rebuilt = kept.map(|(key, value)| {
         let value = if key == "tool_calls" { calls(&facts.calls) } else { value.get().to_owned() };
         (key.as_ref(), value)
     });
-    object(rebuilt).into()
+    Encoded::anew(object(rebuilt))
 }
 
 /// Whether a call goes out as it stands in the transcript.
@@ -221,6 +261,9 @@ fn patched_call(entry: &RawValue, call: &Call) -> Option<Option<String>> {
 
 fn tool(message: &Message, result: &ToolResult) -> Encoded {
     let id = wire_id(Style::OpenAi, result.call.as_str());
+    if message.is_plain() && id == result.call.as_str() {
+        return Encoded::AsItIs;
+    }
     let view = View::of(message);
     let mut after: Vec<String> = view.parts.iter().map(|part| part.get().to_owned()).collect();
     let mut text = match &view.content {
@@ -236,14 +279,14 @@ fn tool(message: &Message, result: &ToolResult) -> Encoded {
     if text.is_empty() {
         text = quoted(if after.is_empty() { NO_OUTPUT } else { "(attached below)" });
     } else if after.is_empty() && id == result.call.as_str() && !has_extras(message) {
-        return Encoded { body: message.json().clone(), after: Bytes::new() };
+        return Encoded::AsItIs;
     }
     let body = object([("role", quoted("tool")), ("tool_call_id", quoted(&id)), ("content", text)]);
     if !after.is_empty() {
         let label = format!("attached to the result of call {id}:");
         after.insert(0, object([("type", quoted("text")), ("text", quoted(&label))]));
     }
-    Encoded { body: body.into(), after: after.join(",").into() }
+    Encoded::Anew(Box::new(Anew { body: body.into(), after: after.join(",").into() }))
 }
 
 fn object<'k>(fields: impl IntoIterator<Item = (&'k str, String)>) -> String {

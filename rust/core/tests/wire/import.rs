@@ -119,6 +119,6 @@ fn parts_of_the_openai_shape_stay() {
         r#"{"role":"user","content":[{"type":"text","text":"x"},{"type":"image_url","image_url":{"url":"u"}}]}"#,
         r#"{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"x"}]}"#,
     ] {
-        assert_eq!(history(&format!("[{text}]"))[0].json(), text);
+        assert_eq!(history(&format!("[{text}]"))[0].json(), text.as_bytes());
     }
 }

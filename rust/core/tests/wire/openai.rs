@@ -1,5 +1,7 @@
 //! Chat Completions, encoded and decoded.
 
+use std::ops::Range;
+
 use serde_json::json;
 use toolrelay_core::id::CallId;
 use toolrelay_core::message::Message;
@@ -33,8 +35,10 @@ fn canonical_messages_go_out_as_their_own_bytes() {
     );
     let messages = history(text);
     let body = prefix(STYLE).body(&messages).unwrap();
-    let slices: Vec<*const u8> = body.chunks.iter().map(|chunk| chunk.as_ptr()).collect();
-    assert!(messages.iter().all(|message| slices.contains(&message.json().as_ptr())));
+    let slices: Vec<Range<*const u8>> = body.chunks.iter().map(|chunk| chunk.as_ptr_range()).collect();
+    let is_sent = |message: &Message| slices.iter().any(|slice| slice.contains(&message.json().as_ptr()));
+    assert!(messages.iter().all(is_sent));
+    assert_eq!(slices.len(), 3, "messages that stand in one text go out as one slice");
     assert_eq!(joined(&body).len(), body.len);
     assert_eq!(messages_of(STYLE, &messages), text.as_bytes());
 }

@@ -116,7 +116,7 @@ impl Held {
         let below = usize::try_from(self.floor).unwrap_or(usize::MAX);
         let closed = run.transcript().messages().iter().enumerate().skip(below);
         let real = closed.chain(run.settled()).filter(|(_, message)| !message.is_placeholder());
-        let rows = real.map(|(at, message)| (at as u64, message.json().clone()));
+        let rows = real.map(|(at, message)| (at as u64, message.to_bytes()));
         rows.filter(|(seq, _)| *seq >= self.floor && !self.written.contains(seq)).collect()
     }
 

@@ -16,7 +16,7 @@ async fn with_history(messages: u64) -> World {
     let world = World::in_memory(replies);
     let past = (0..messages).map(|at| {
         let (prompt, reply) = (Message::user("again?"), Message::assistant_reply("yes, again", Vec::new(), None));
-        (at, if at % 2 == 0 { prompt } else { reply }.json().clone())
+        (at, if at % 2 == 0 { prompt } else { reply }.to_bytes())
     });
     let write =
         Write { expect: 0, state: State::Idle, epoch: 0, lease: None, append: past.collect(), requests: Vec::new() };
@@ -63,7 +63,7 @@ async fn every_message_is_written_once_at_its_place_and_never_again() {
         for write in world.store.written() {
             for (seq, bytes) in write.append {
                 assert!(!String::from_utf8_lossy(&bytes).contains("\"pending\""), "a placeholder was stored");
-                assert_eq!(bytes, *done.transcript.messages()[usize::try_from(seq).unwrap()].json());
+                assert_eq!(bytes, done.transcript.messages()[usize::try_from(seq).unwrap()].json());
                 places.push(seq);
             }
         }

@@ -133,7 +133,7 @@ async fn check(world: &World, report: &Report, deaths: usize, place: &str) {
 
     let stored = world.stored().await;
     let bytes: Vec<_> = stored.messages.iter().map(|(_, bytes)| bytes.clone()).collect();
-    let told: Vec<_> = transcript.messages().iter().map(|message| message.json().clone()).collect();
+    let told: Vec<_> = transcript.messages().iter().map(|message| message.to_bytes()).collect();
     assert_eq!(bytes, told, "{place}");
     assert!(stored.requests.is_empty() && stored.lease.is_none(), "{place}: {stored:?}");
 }
