@@ -3,6 +3,7 @@
 //! It owns connections: making them (proxies, TLS), keeping them, giving up on them. It does not
 //! own what is tried again ([`retry`](crate::retry)), nor what a body means (`toolrelay_core::wire`).
 
+mod blocks;
 mod body;
 mod connect;
 mod endpoint;
@@ -20,6 +21,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use toolrelay_core::wire::failure::ProviderFailure;
 
+pub use blocks::Blocks;
 pub use endpoint::{Endpoint, EndpointError};
 pub use headers::{HeaderError, Headers};
 pub use reply::HttpResponse;

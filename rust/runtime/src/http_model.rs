@@ -1,7 +1,7 @@
 //! A model behind HTTP: what is the same for every request is prepared once, the rest is the
 //! transcript's own bytes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use thiserror::Error;
@@ -13,7 +13,7 @@ use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
 use toolrelay_core::wire::{Head, Prefix, Style, WireError};
 
-use crate::http::{Endpoint, EndpointError, HeaderError, Headers, HttpRequest, Transport};
+use crate::http::{Blocks, Endpoint, EndpointError, HeaderError, Headers, HttpRequest, Transport};
 use crate::model::{Model, Session};
 use crate::retry::{self, RetryPolicy};
 use crate::toolkit::Toolkit;
@@ -93,6 +93,7 @@ impl Model for HttpModel {
             headers: self.headers.clone(),
             transport: Arc::clone(&self.transport),
             retry: config.retry,
+            blocks: Mutex::default(),
         }))
     }
 }
@@ -104,6 +105,8 @@ struct HttpSession {
     headers: Headers,
     transport: Arc<dyn Transport>,
     retry: RetryPolicy,
+    /// What the requests of the run have in common.
+    blocks: Mutex<Blocks>,
 }
 
 impl Session for HttpSession {
@@ -115,7 +118,8 @@ impl Session for HttpSession {
                 return ready(Err(ModelFailure::Provider(failure))).boxed();
             }
         };
-        let request = HttpRequest::post(&self.endpoint, &self.headers, body.chunks);
+        let slices = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).join(body.chunks);
+        let request = HttpRequest::post(&self.endpoint, &self.headers, slices);
         let (style, retry, transport) = (self.style, self.retry, Arc::clone(&self.transport));
         Box::pin(async move {
             let reply = retry::send(&*transport, &request, &retry, |body| style.decode(&body)).await;

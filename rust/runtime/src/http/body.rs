@@ -10,6 +10,8 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes};
 use http_body::{Body, Frame, SizeHint};
 
+use super::blocks::Blocks;
+
 /// The bytes of a body, in order. A clone shares them.
 ///
 /// As a [`Buf`] it hands the kernel many slices per call. HTTP libraries queue few separate buffers
@@ -25,7 +27,8 @@ pub(super) struct Slices {
 
 impl Slices {
     pub(super) fn new(slices: Vec<Bytes>) -> Self {
-        let parts = joined(slices);
+        let mut parts = Blocks::default().join(slices);
+        parts.retain(|part| !part.is_empty());
         let remaining = parts.iter().map(Bytes::len).sum();
         Self { parts: parts.into(), part: 0, offset: 0, remaining }
     }
@@ -98,37 +101,3 @@ impl fmt::Debug for Slices {
         write!(f, "{} bytes in {} slices", self.remaining, self.parts.len())
     }
 }
-
-/// Copies small neighbours together: the kernel takes one block for about half of what it takes for
-/// the same bytes in small slices, and copying them costs less than that.
-fn joined(mut slices: Vec<Bytes>) -> Vec<Bytes> {
-    slices.retain(|slice| !slice.is_empty());
-    if slices.len() <= FEW {
-        return slices;
-    }
-    let mut parts = Vec::new();
-    let mut rest = slices.as_slice();
-    while let [first, ..] = rest {
-        let (run, behind) = rest.split_at(small_run(rest).max(1));
-        parts.push(if run.len() == 1 { first.clone() } else { Bytes::from(run.concat()) });
-        rest = behind;
-    }
-    parts
-}
-
-/// How many slices at the beginning are small and fit into one block.
-fn small_run(slices: &[Bytes]) -> usize {
-    let mut length = 0;
-    let fits = |slice: &&Bytes| {
-        length += slice.len();
-        slice.len() <= SMALL && length <= BLOCK
-    };
-    slices.iter().take_while(fits).count()
-}
-
-/// So many slices go to the kernel in one call, with room for the head of the request.
-const FEW: usize = 60;
-/// A slice up to this size is cheaper to copy than to hand over.
-const SMALL: usize = 4 * 1_024;
-/// Small enough for an allocator to reuse without asking the system.
-const BLOCK: usize = 64 * 1_024;
