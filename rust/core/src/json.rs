@@ -157,6 +157,37 @@ pub(crate) fn quoted(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
+/// What a JSON string says; `None` for a broken one, as one with a lone surrogate is.
+pub(crate) fn unquoted(string: &str) -> Option<String> {
+    let mut rest = string.strip_prefix('"')?.strip_suffix('"')?;
+    let mut out = String::with_capacity(rest.len());
+    while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
+        out.push_str(&rest[..at]);
+        let escape = &rest.as_bytes()[at..];
+        let (said, length) = match escape.get(1)? {
+            b'n' => ('\n', 2),
+            b'"' => ('"', 2),
+            b'\\' => ('\\', 2),
+            b'/' => ('/', 2),
+            b't' => ('\t', 2),
+            b'r' => ('\r', 2),
+            b'b' => ('\u{8}', 2),
+            b'f' => ('\u{c}', 2),
+            _ => match (escaped_unit(escape, 0)?, escaped_unit(escape, 6)) {
+                (high, Some(low)) if is_high(high) && is_low(low) => {
+                    let bits = (u32::from(high) - 0xd800) << 10 | (u32::from(low) - 0xdc00);
+                    (char::from_u32(0x1_0000 + bits)?, 12)
+                }
+                (unit, _) => (char::from_u32(u32::from(unit))?, 6),
+            },
+        };
+        out.push(said);
+        rest = rest.get(at + length..)?;
+    }
+    out.push_str(rest);
+    Some(out)
+}
+
 /// `text` without NUL characters, which databases and providers refuse: each becomes U+FFFD.
 pub fn clean(text: &str) -> Cow<'_, str> {
     if memchr::memchr(0, text.as_bytes()).is_some() {
@@ -230,3 +261,6 @@ const WORD: usize = 8;
 const BLOCK: usize = 32;
 /// Strings up to so many words end before blocks pay.
 const FIRST_WORDS: usize = 4;
+
+#[cfg(test)]
+mod tests;

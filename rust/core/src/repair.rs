@@ -97,7 +97,7 @@ pub fn mend(history: Transcript) -> Result<Mended, Conflict> {
 
 /// Whether every call has its one result in place and every id is new.
 fn is_sound(messages: &[Message]) -> bool {
-    let mut seen: HashSet<&CallId> = HashSet::new();
+    let mut seen: HashSet<&CallId> = HashSet::with_capacity(messages.len() / 2);
     let mut due: &[Call] = &[];
     for message in messages {
         match message.body() {

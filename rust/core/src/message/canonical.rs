@@ -4,6 +4,7 @@
 use bytes::Bytes;
 
 use crate::id::CallId;
+use crate::json;
 use crate::json::scan::{Quoted, Scan};
 use crate::message::read::{self, Extras};
 use crate::message::{Assistant, Body, Call, Message, MessageError, ToolResult};
@@ -161,7 +162,7 @@ fn text_or_null<'a>(scan: &mut Scan<'a>) -> Option<&'a str> {
 fn said(string: Quoted<'_>) -> Option<String> {
     match string.plain() {
         Some(text) => Some(text.to_owned()),
-        None => serde_json::from_str(string.quoted).ok(),
+        None => json::unquoted(string.quoted),
     }
 }
 
