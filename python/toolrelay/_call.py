@@ -16,7 +16,7 @@ from toolrelay._schema import InvalidArgumentsError, read_object, reader_of, sch
 from toolrelay._signature import read_signature, source_of
 from toolrelay._text import clean
 from toolrelay.errors import ToolkitError
-from toolrelay.tools import Parked, ToolContext, ToolOutput
+from toolrelay.tools import PASSING, Parked, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
@@ -71,7 +71,9 @@ def _on_loop(tool: str, start: Start) -> Call:
             value = await start(arguments, context)
         except InvalidArgumentsError as error:
             return failed(f"invalid arguments: {error}")
-        except Exception as error:  # noqa: BLE001 - a tool may raise anything (contract 2.6)
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - a tool may raise anything (contract 2.6)
             return raised(tool, error)
         if type(value) is str:
             return ToolOutput(clean(value))
@@ -88,7 +90,9 @@ def _in_thread(tool: str, start: Start) -> Call:
             value = start(arguments, context)
         except InvalidArgumentsError as error:
             return failed(f"invalid arguments: {error}")
-        except Exception as error:  # noqa: BLE001 - as above
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
             return raised(tool, error)
         return value if inspect.isawaitable(value) else render(tool, value)
 
@@ -103,7 +107,9 @@ def _in_thread(tool: str, start: Start) -> Call:
             return value
         try:
             return render(tool, await value)
-        except Exception as error:  # noqa: BLE001 - as above
+        except PASSING:
+            raise
+        except BaseException as error:  # noqa: BLE001 - as above
             return raised(tool, error)
 
     return call

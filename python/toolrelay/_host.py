@@ -16,7 +16,7 @@ from toolrelay._text import clean, describe
 from toolrelay.errors import PayloadError
 from toolrelay.inprocess import InProcessRequest, reply_of
 from toolrelay.relay import Answer
-from toolrelay.tools import ToolContext, ToolOutput
+from toolrelay.tools import PASSING, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,10 +42,11 @@ async def _run_tool(tool: Tool, arguments: bytes, context: ToolContext, reply: R
             reply.finish(end.text, encode(end.parts) if end.parts else None, end.is_error)
         else:
             reply.park(end.to_json())
-    except asyncio.CancelledError:
+    except PASSING:
         context.cancel()
+        _give_up(reply)
         raise
-    except Exception as error:  # noqa: BLE001 - a run that is not told the end of its tool never ends
+    except BaseException as error:  # noqa: BLE001 - a run that is not told the end of its tool never ends
         reply.finish(clean(describe(error)), None, True)
 
 
@@ -65,7 +66,10 @@ async def _ask(wait_for: Callable[[Request], Any], request: Request, reply: Repl
             reply.answer(answer.to_json())
         else:
             raise PayloadError(f"wait_for must return an Answer or None, not {type(answer).__name__}", key="answer")
-    except Exception as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
+    except PASSING:
+        _give_up(reply)
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
         reply.ask_failed(error)
 
 
@@ -77,7 +81,10 @@ def start_model(context: Context, generate: Callable[[Any], Any], body: bytes, r
 async def _generate(generate: Callable[[Any], Any], body: bytes, reply: Reply) -> None:
     try:
         reply.model(reply_of(await _call(generate, InProcessRequest(body))))
-    except Exception as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
+    except PASSING:
+        _give_up(reply)
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
         reply.model_failed(error, clean(describe(error)))
 
 
@@ -86,8 +93,29 @@ async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
     if _is_async(function):
         return await function(argument)
     run: Callable[..., Any] = copy_context().run
-    result = await asyncio.get_running_loop().run_in_executor(None, run, function, argument)
+    result = await asyncio.get_running_loop().run_in_executor(None, run, _in_thread, function, argument)
     return await result if inspect.isawaitable(result) else result
+
+
+def _in_thread(function: Callable[[Any], Any], argument: Any) -> Any:
+    try:
+        return function(argument)
+    except StopIteration as stop:  # a future cannot carry it, and who waits would wait for ever
+        raise RuntimeError(f"{getattr(function, '__name__', 'the function')} raised StopIteration") from stop
+
+
+def _give_up(reply: Reply) -> None:
+    """Lets go of the reply, which the task would keep with its exception's traceback."""
+    reply.give_up()
+    task = asyncio.current_task()
+    if task is not None:
+        task.add_done_callback(_retrieve)
+
+
+def _retrieve(task: asyncio.Task[Any]) -> None:
+    """`KeyboardInterrupt` and `SystemExit` leave through the loop; asyncio is not to tell of them once more."""
+    if not task.cancelled():
+        task.exception()
 
 
 def _is_async(function: Callable[[Any], Any]) -> bool:

@@ -30,7 +30,7 @@ def render(tool: str, value: Any) -> ToolOutput | Parked:
         if isinstance(value, Parked):
             return value
         if isinstance(value, ToolOutput):
-            return ToolOutput(clean(value.text), value.parts, value.is_error)
+            return ToolOutput(clean(value.text), value.parts and plain(value.parts, "parts"), value.is_error)
         if isinstance(value, Text | Image | File):
             return _of_parts([value])
         if isinstance(value, list | tuple) and any(isinstance(item, Text | Image | File) for item in value):
@@ -42,7 +42,7 @@ def render(tool: str, value: Any) -> ToolOutput | Parked:
         return raised(tool, error)
 
 
-def raised(tool: str, error: Exception) -> ToolOutput | Parked:
+def raised(tool: str, error: BaseException) -> ToolOutput | Parked:
     """The output for what a tool raised; the traceback goes to the log at debug level."""
     if isinstance(error, Parked):
         return error

@@ -9,6 +9,7 @@ Schemas are made by `_schema`, calls are made by `_call`; both load at the first
 # pyright: reportUnknownVariableType=false, reportUnknownMemberType=false, reportUnnecessaryIsInstance=false
 from __future__ import annotations
 
+from asyncio import CancelledError
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
@@ -301,3 +302,7 @@ def _own(name: str, schema: Schema | None) -> dict[str, Any]:
     if not isinstance(copy, dict) or copy.get("type", "object") != "object":
         raise ToolkitError(f"{name}: the schema must describe an object", tool=name)
     return copy
+
+
+PASSING = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
+"""What code of the host may raise that is no error of a run: it passes through."""

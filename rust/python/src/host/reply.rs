@@ -57,6 +57,12 @@ impl Reply {
         visit.call(&*task)
     }
 
+    /// The task ends without more to say: it was cancelled, or what it raised is not for the run.
+    fn give_up(&self) {
+        lock(&self.work.task).take();
+        lock(&self.work.sender).take();
+    }
+
     /// The tool gave a result; `parts` is a JSON list.
     fn finish(&self, py: Python<'_>, text: String, parts: Option<&str>, is_error: bool) -> PyResult<()> {
         let parts = parts.map(Json::parse).transpose();
