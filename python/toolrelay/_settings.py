@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import uuid
 from typing import TYPE_CHECKING, Any
 
 from toolrelay._json import encode, plain
@@ -62,7 +61,7 @@ def run_settings(
         "max_turns": max_turns,
         "timeout": None if timeout is None else seconds("timeout", timeout),
         "lease": seconds("lease", lease),
-        "owner": f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}",
+        "owner": f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}",
         "wait_for": wait_for,
     }
 
