@@ -17,6 +17,8 @@ from toolrelay import (
     StoreError,
     ToolContext,
     Toolkit,
+    WaitForError,
+    answer_declined,
     answer_output,
     create_in_process_client,
     define_tool,
@@ -222,3 +224,95 @@ async def test_a_stored_conversation_may_go_on_inline(shared):
     client, model = shared.client(says(call("tide")), "done", wait_for=wait_for)
     result = await client.ask("tide?", HARBOUR, id="c-1")
     assert (result.text, model.results) == ("done", ["inline"])
+
+
+async def test_a_host_that_fails_or_is_not_here_leaves_a_stored_halt(shared):
+    """Contract 4.4, 4.5 over stores."""
+
+    def fails(request):
+        raise OSError("the tab is closed")
+
+    for name, wait_for in (("c-1", fails), ("c-2", lambda request: None)):
+        client, _ = shared.client(says(call("tide"), call("tally"), call("pay")), wait_for=wait_for)
+        try:
+            waiting = (await client.ask("go", HARBOUR, id=name)).suspensions
+        except WaitForError as error:
+            waiting = error.suspensions
+        other, model = shared.client("done")
+        assert (await other.get(name)).suspensions == waiting
+        relayed, approval = waiting
+        await other.ask_with_answer(HARBOUR, name, relayed, answer_output(relayed.id, "4 m"))
+        done = await other.ask_with_answer(HARBOUR, name, approval, Answer(approval.id, ok=True))
+        assert (done.text, model.results) == ("done", ["4 m", "7", "paid 30, said None"])
+
+
+@pytest.mark.parametrize("how", ["cancelled", "out of time"])
+async def test_a_run_that_ends_while_the_host_is_asked_leaves_a_stored_halt(shared, how):
+    """Contract 4.7 over stores."""
+    asked = asyncio.Event()
+
+    async def wait_for(request):
+        asked.set()
+        await asyncio.Event().wait()
+
+    client, _ = shared.client(says(call("tide")), wait_for=wait_for, timeout=0.3 if how == "out of time" else None)
+    running = asyncio.create_task(client.ask("go", HARBOUR, id="c-1"))
+    await asked.wait()
+    if how == "cancelled":
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+    else:
+        assert (await running).limit == "timeout"
+
+    other, model = shared.client("done")
+    conversation = await other.get("c-1")
+    assert conversation.state == "pending"
+    (request,) = conversation.suspensions
+    answer = answer_output(request.id, "4 m")
+    assert (await other.ask_with_answer(HARBOUR, "c-1", request, answer)).text == "done"
+    assert model.results == ["4 m"]
+
+
+async def test_an_answer_whose_run_was_cancelled_goes_on_with_the_same_answer(shared):
+    """Contract 7.3, 7.4."""
+    halted = await shared.halt(call("tide"))
+    answer = answer_output(halted.pending.id, "4 m")
+    asked = asyncio.Event()
+
+    async def slow(request):
+        asked.set()
+        await asyncio.Event().wait()
+
+    client, _ = shared.client(slow)
+    running = asyncio.create_task(client.ask_with_answer(HARBOUR, "c-1", halted.pending, answer))
+    await asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    other, model = shared.client("done")
+    resumed = await other.ask_with_answer(HARBOUR, "c-1", halted.pending, answer)
+    assert (resumed.text, model.results) == ("done", ["4 m"])
+
+
+async def test_the_same_answer_shows_the_run_that_a_limit_ended(shared):
+    """Contract 3.6, 7.4."""
+    halted = await shared.halt(call("tide"))
+    answer = answer_output(halted.pending.id, "4 m")
+    client, _ = shared.client(says(call("tally", call_id="k9")), max_turns=2)
+    ended = await client.ask_with_answer(HARBOUR, "c-1", halted.pending, answer)
+    again = await client.ask_with_answer(HARBOUR, "c-1", halted.pending, answer)
+    assert (ended.status, ended.limit, ended.turns) == ("incomplete", "max_turns", 2)
+    assert again == ended
+
+
+async def test_supersede_settles_every_open_request(shared):
+    halted = await shared.halt(call("tide"), call("pay"), call("moor"))
+    client, model = shared.client("fine", "again")
+    await client.ask("never mind", HARBOUR, id="c-1", on_pending="supersede")
+    assert [text.split(":")[0] for text in model.results] == ["superseded"] * 3
+    assert (await client.get("c-1")).suspensions == ()
+    assert (await client.ask("and?", HARBOUR, id="c-1", on_pending="supersede")).text == "again"
+    for request in halted.suspensions:
+        with pytest.raises(AlreadyAnswered):
+            await client.ask_with_answer(HARBOUR, "c-1", request, answer_declined(request.id))

@@ -35,6 +35,7 @@ FORMS = {
     "transcript": Transcript.from_json(json.dumps(HISTORY)),
     "json text": json.dumps(HISTORY),
     "json bytes": json.dumps(HISTORY).encode(),
+    "json in a buffer": bytearray(json.dumps(HISTORY).encode()),
     "json of a transcript": Transcript.from_json(json.dumps(HISTORY)).to_json(),
     "dict of a transcript": {"format": 1, "messages": HISTORY},
 }

@@ -51,7 +51,8 @@ class Client:
 
     One client serves any number of runs at once, on any event loop. Every run ends with a `RunResult` whose `status` is
     `done`, `pending` (calls wait for the host), or `incomplete` (a limit ended it, see `limit`). What goes wrong is a
-    `ToolRelayError`; where a run had begun, its `transcript` is a history for the next one.
+    `ToolRelayError`; where a run had begun, its `transcript` is a history for the next one. A run that is cancelled
+    puts the same on its `CancelledError`.
     """
 
     __slots__ = ("_label", "_native")
@@ -70,9 +71,10 @@ class Client:
     ) -> RunResult:
         """Runs from a prompt to the end or a halt; without a prompt it goes on from a settled transcript.
 
-        `prompt` is text or a list of OpenAI content parts; `history` a `Transcript`, a list of message dicts, or JSON.
-        The history is never changed. A history that waits for answers is a `PendingError`, or with
-        `on_pending="supersede"` its calls are settled as superseded (contract 6.14).
+        `prompt` is text or a list of parts: `Text`, `Image`, `File`, or OpenAI content parts as dicts. `history` is a
+        `Transcript`, a list of message dicts in the OpenAI or Anthropic shape, or JSON; it is never changed. One that
+        waits for answers is a `PendingError`, or with `on_pending="supersede"` its calls are settled as superseded
+        (contract 6.14).
         """
         return await _end(
             self._native.prompt(
@@ -315,8 +317,8 @@ def _history(history: Any) -> Transcript | bytes | None:
         return history
     if isinstance(history, str):
         return history.encode("utf-8", "surrogatepass")
-    if isinstance(history, bytes):
-        return history
+    if isinstance(history, bytes | bytearray):
+        return bytes(history)
     if isinstance(history, Mapping):
         return encode(plain(dict(history), "history")).encode()
     if isinstance(history, Sequence):

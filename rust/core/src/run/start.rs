@@ -34,7 +34,8 @@ pub enum OnPending {
 pub enum StartError {
     /// Calls of the transcript wait for answers.
     #[error(
-        "the transcript waits for answers to {}; resume it with run_with_answer, or pass on_pending=\"supersede\"",
+        "the transcript waits for answers to {}; resume it with run_with_answer or ask_with_answer, \
+         or pass on_pending=\"supersede\"",
         names(calls)
     )]
     Pending {
