@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::id::{CallId, RequestId};
-use crate::json::{self, Json};
+use crate::json::Json;
 use crate::request::keys_of;
 
 /// The key under which a single relay result rides.
@@ -99,12 +99,15 @@ fn by_call(entry: &Fields<'_>) -> Option<(CallId, Given)> {
 
 fn given(fields: &Fields<'_>) -> Option<Given> {
     let output = fields.get(RELAY_OUTPUT_KEY)?.get();
-    let text = serde_json::from_str::<String>(&json::mend_escapes(output)).unwrap_or_else(|_| output.to_owned());
+    let text = serde_json::from_str::<String>(output).unwrap_or_else(|_| output.to_owned());
     let is_error = match fields.get("isError") {
         Some(flag) => serde_json::from_str::<Option<bool>>(flag.get()).ok()?.unwrap_or(false),
         None => false,
     };
-    let parts = fields.get("parts").map(|parts| Json::from(*parts)).filter(|parts| parts.get() != "null");
+    let parts = match fields.get("parts").map(|parts| parts.get()) {
+        None | Some("null") => None,
+        Some(parts) => Some(Json::parse(parts).ok().filter(|parts| parts.get().starts_with('['))?),
+    };
     Some(Given { text, is_error, parts })
 }
 
