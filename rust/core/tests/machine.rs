@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use toolrelay_core::id::EffectId;
 use toolrelay_core::message::Message;
 use toolrelay_core::reply::{Provider, Reply, ReplyCall, Stop, Usage};
+use toolrelay_core::resume::Missing;
 use toolrelay_core::run::io::{Effect, Input, Limit, Outcome, Output, Refused};
 use toolrelay_core::run::{OnPending, Run, RunConfig, SavedError, StartError};
 use toolrelay_core::tool::{self, ToolKind, ToolOutput};
@@ -194,4 +195,29 @@ fn a_halted_run_that_another_worker_left_still_waits_for_the_same() {
     assert_eq!(warnings, []);
     assert_eq!((run.suspensions(), run.transcript()), (halted.suspensions(), halted.transcript()));
     assert_eq!((run.first(), run.turns()), (0, 1));
+}
+
+#[test]
+fn parts_ride_beside_the_output_and_are_never_guessed_from_it() {
+    let mut halted = started();
+    says(&mut halted, calls(&["moor"]));
+    let request = halted.suspensions()[0].clone();
+    let resume = |data: &str| {
+        let answer = serde_json::from_str(&format!(r#"{{"id":"{}","ok":true,"data":{data}}}"#, request.id)).unwrap();
+        let history = halted.transcript().clone();
+        let resumed = Run::resume(history, &request, &answer, Missing::Error, None, &CONFIG, &toolkit());
+        resumed.map(|(run, _)| run.transcript().messages()[2].clone())
+    };
+    let image = r#"[ {"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}} ]"#;
+
+    let message = resume(&format!(r#"{{"output":"a chart","parts":{image}}}"#)).unwrap();
+    assert_eq!((message.text().as_str(), message.parts().unwrap().get()), ("a chart", image));
+
+    let message = resume(&format!(r#"{{"output":{image},"parts":null}}"#)).unwrap();
+    assert_eq!((message.text().as_str(), message.parts()), (image, None));
+
+    for parts in [r#""chart""#, "{}", "5", "false"] {
+        let refused = resume(&format!(r#"{{"output":"a chart","parts":{parts}}}"#)).unwrap_err();
+        assert!(refused.to_string().contains("found the keys output, parts"), "{refused}");
+    }
 }

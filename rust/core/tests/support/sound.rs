@@ -80,6 +80,10 @@ pub(crate) fn check_requests(transcript: &Transcript, requests: &[Request]) -> R
     for request in requests {
         let waiting: Vec<&str> =
             parked.iter().filter(|(id, _)| *id == request.id.as_str()).map(|(_, call)| *call).collect();
+        let holders = holders(transcript, request);
+        if !holders[0] || holders[1..].contains(&true) {
+            return Err(format!("{} stands whole on other than its first placeholder", request.id));
+        }
         let calls = request.relay_calls();
         let named: Vec<&str> = calls.iter().map(|call| call.id.as_str()).collect();
         if request.is_relay() && named != waiting {
@@ -93,6 +97,16 @@ pub(crate) fn check_requests(transcript: &Transcript, requests: &[Request]) -> R
         return Err("relay calls ride more than one request".to_owned());
     }
     Ok(())
+}
+
+/// For each placeholder of a request, whether it holds all of it.
+fn holders(transcript: &Transcript, request: &Request) -> Vec<bool> {
+    let messages = transcript.messages().iter();
+    let of_request = messages.filter_map(|message| {
+        let pending = message.result()?.pending.as_ref()?;
+        (pending.id == request.id).then_some(pending.request.is_some())
+    });
+    of_request.collect()
 }
 
 /// The texts of prompts and instructions, in order.
