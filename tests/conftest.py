@@ -78,7 +78,7 @@ def server() -> Iterator[ScriptedServer]:
         yield server
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "own"])
 async def shared(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shared]:
     """A store of each kind."""
     shared = Shared(request.param, tmp_path)

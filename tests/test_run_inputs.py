@@ -200,7 +200,7 @@ async def test_ten_megabytes_of_text_are_an_output_like_any_other():
         ({"timeout": float("nan")}, "timeout must be a positive number of seconds, not NaN"),
         ({"timeout": "soon"}, "timeout must be a positive number of seconds, not 'soon'"),
         ({"lease": -1}, "lease must be a positive number of seconds, not -1"),
-        ({"store": "here"}, "store must be a MemoryStore or a SqliteStore"),
+        ({"store": "here"}, "store must have the methods of toolrelay.stores.Store"),
         ({"system_prompt": 7}, "system_prompt must be text, not int"),
     ],
 )

@@ -1,4 +1,4 @@
-"""What a run has the event loop do: run a tool, ask the host inline, call an in-process model.
+"""What a run has the event loop do: run a tool, ask the host inline, call an in-process model, use the host's store.
 
 This module owns the tasks; the native module calls its `start_*` functions on the loop's thread and
 learns the end through the reply. It decides nothing of the run.
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from contextvars import copy_context
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from toolrelay._json import encode
 from toolrelay._text import clean, describe
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from toolrelay._core import Reply
     from toolrelay.relay import Request
+    from toolrelay.stores import Store
     from toolrelay.tools import Tool
 
 
@@ -86,6 +87,29 @@ async def _generate(generate: Callable[[Any], Any], body: bytes, reply: Reply) -
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
         reply.model_failed(error, clean(describe(error)))
+
+
+def start_store(
+    context: Context,
+    store: Store,
+    method: Literal["load", "request", "commit"],
+    arguments: tuple[Any, ...],
+    reply: Reply,
+) -> asyncio.Task[None]:
+    """Calls a method of the host's own store."""
+    return asyncio.get_running_loop().create_task(_store(store, method, arguments, reply), context=context.copy())
+
+
+async def _store(
+    store: Store, method: Literal["load", "request", "commit"], arguments: tuple[Any, ...], reply: Reply
+) -> None:
+    try:
+        reply.kept(method, await getattr(store, method)(*arguments))
+    except PASSING:
+        _give_up(reply)
+        raise
+    except BaseException as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
+        reply.store_failed(error)
 
 
 async def _call(function: Callable[[Any], Any], argument: Any) -> Any:

@@ -33,15 +33,15 @@ from toolrelay.toolkit import Toolkit
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from toolrelay._core import NativeToolkit, Segment, SqliteStore
+    from toolrelay._core import NativeToolkit, Segment
     from toolrelay.inprocess import InProcessRequest, InProcessResponse
+    from toolrelay.stores import Store
 
     Prompt = str | Sequence[Text | Image | File | Mapping[str, Any]]
     History = Transcript | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | bytes
     WaitFor = Callable[[Request], Answer | None] | Callable[[Request], Awaitable[Answer | None]]
     Made = InProcessResponse | str | Mapping[str, Any]
     Generate = Callable[[InProcessRequest], Made] | Callable[[InProcessRequest], Awaitable[Made]]
-    AnyStore = MemoryStore | SqliteStore
     OnPending = Literal["error", "supersede"]
     Missing = Literal["error", "wait"]
 
@@ -146,7 +146,7 @@ class Client:
     async def get(self, id: str) -> Conversation:
         """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
         try:
-            conversation = await self._native.get(id)
+            conversation = await self._native.get(copy_context(), id)
         except StoreError as error:
             error.conversation = id
             raise
@@ -202,7 +202,7 @@ def create_client(
     timeout: float | None = None,
     retries: int = 2,
     wait_for: WaitFor | None = None,
-    store: AnyStore | None = None,
+    store: Store | None = None,
     request_params: Mapping[str, Any] | None = None,
     connect_timeout: float = 10.0,
     read_timeout: float = 600.0,
@@ -217,7 +217,8 @@ def create_client(
     - `timeout`: seconds for a whole run; `connect_timeout` and `read_timeout`: for a connection, and for a silence.
     - `max_turns`: model turns from a prompt on, halts included. `retries`: attempts after the first (contract 8.6).
     - `wait_for`: answers requests inline (contract 4); without it a run halts.
-    - `store`: where `ask` keeps conversations; left out, this process's memory. `lease`: seconds that a claim on a
+    - `store`: where `ask` keeps conversations: a `SqliteStore`, or one's own (see `toolrelay.stores.Store`); left out,
+      this process's memory. `lease`: seconds that a claim on a
       conversation lasts without a sign of life.
 
     Raises `ConfigurationError` for settings that cannot work, naming the variable of a missing key.
@@ -238,7 +239,7 @@ def create_in_process_client(
     max_turns: int = 10,
     timeout: float | None = None,
     wait_for: WaitFor | None = None,
-    store: AnyStore | None = None,
+    store: Store | None = None,
     lease: float = 30.0,
 ) -> Client:
     """A client whose model is a function of this process, sync (called in a worker thread) or async.

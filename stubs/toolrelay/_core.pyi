@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, SupportsIndex, final, overload
 
 from toolrelay.relay import Request
+from toolrelay.stores import StoredConversation, StoredRequest, Write
 from toolrelay.tools import Tool
 
 __all__ = [
@@ -216,9 +217,12 @@ class Conversation:
 
 @final
 class MemoryStore:
-    """Conversations in this process's memory: the default store of a client."""
+    """Conversations in this process's memory: the default store of a client. See `toolrelay.stores.Store`."""
 
     def __new__(cls) -> Self: ...
+    def load(self, id: str, /) -> Future[StoredConversation | None]: ...
+    def request(self, id: str, request_id: str, /) -> Future[StoredRequest | None]: ...
+    def commit(self, id: str, write: Write, /) -> Future[int]: ...
 
 @final
 class SqliteStore:
@@ -235,6 +239,10 @@ class SqliteStore:
 
     def close(self) -> Future[None]:
         """Writes what is under way and closes the file; the store is not used again."""
+
+    def load(self, id: str, /) -> Future[StoredConversation | None]: ...
+    def request(self, id: str, request_id: str, /) -> Future[StoredRequest | None]: ...
+    def commit(self, id: str, write: Write, /) -> Future[int]: ...
 
 @final
 class NativeToolkit:
@@ -274,7 +282,7 @@ class NativeClient:
         answer: bytes,
         wait: bool,
     ) -> Segment: ...
-    def get(self, id: str) -> Future[Conversation | None]: ...
+    def get(self, context: Context, id: str) -> Future[Conversation | None]: ...
 
 @final
 class Segment:
@@ -293,6 +301,8 @@ class Reply:
     def ask_failed(self, error: BaseException) -> None: ...
     def model(self, reply: bytes) -> None: ...
     def model_failed(self, error: BaseException, text: str) -> None: ...
+    def kept(self, method: str, given: object) -> None: ...
+    def store_failed(self, error: BaseException) -> None: ...
 
 def _bridge_probe(
     kind: Literal["ready", "yield", "sleep", "fail", "panic", "never"], seconds: float = 0.0

@@ -3,22 +3,24 @@
 from pathlib import Path
 from typing import Any
 
+from dict_store import DictStore
 from harbour import HARBOUR
 from scripted_model import Said, ScriptedModel, client_for, says
 from toolrelay import Client, InProcessToolCall, MemoryStore, RunResult, SqliteStore
+from toolrelay.stores import Store
 
 
 class Shared:
-    """One place for conversations: this process's memory, or a file that every client opens for itself."""
+    """One place for conversations: this process's memory, a file that every client opens for itself, or dicts."""
 
     def __init__(self, kind: str, folder: Path) -> None:
-        self._memory = MemoryStore() if kind == "memory" else None
+        self._one: Store | None = {"memory": MemoryStore, "own": DictStore}.get(kind, lambda: None)()
         self._file = folder / "conversations.db"
         self._opened: list[SqliteStore] = []
 
-    def store(self) -> MemoryStore | SqliteStore:
-        if self._memory is not None:
-            return self._memory
+    def store(self) -> Store:
+        if self._one is not None:
+            return self._one
         self._opened.append(SqliteStore(self._file))
         return self._opened[-1]
 

@@ -19,22 +19,22 @@ use toolrelay_runtime::http::{HttpOptions, HttpTransport};
 use toolrelay_runtime::http_model::{HttpModel, HttpModelConfig};
 use toolrelay_runtime::model::Model;
 use toolrelay_runtime::retry::RetryPolicy;
-use toolrelay_runtime::store::Store;
 
 use crate::bridge::{Port, future_into_py};
-use crate::conversation::{ConversationFailure, PyConversation};
+use crate::conversation::Looked;
 use crate::host::{Objects, PyHost};
 use crate::model::PyModel;
 use crate::segment::Segment;
+use crate::stores::AnyStore;
 use crate::toolkit::NativeToolkit;
 use crate::transcript::PyTranscript;
-use crate::{convert, errors, stores};
+use crate::{convert, errors};
 
 /// The settings of a client.
 #[pyclass(module = "toolrelay._core", frozen)]
 pub(crate) struct NativeClient {
     reached: Reached,
-    store: Arc<dyn Store>,
+    store: AnyStore,
     owner: String,
     lease: Duration,
     max_turns: u32,
@@ -71,7 +71,7 @@ impl NativeClient {
         let py = model.py();
         Ok(Self {
             reached,
-            store: stores::of(store)?,
+            store: AnyStore::of(store)?,
             owner,
             lease: seconds(py, "lease", lease)?,
             max_turns,
@@ -119,6 +119,9 @@ impl NativeClient {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.wait_for)?;
+        if let AnyStore::Own(store) = &self.store {
+            visit.call(store)?;
+        }
         match &self.reached {
             Reached::Http(_) => Ok(()),
             Reached::InProcess { generate, .. } => visit.call(generate),
@@ -126,18 +129,46 @@ impl NativeClient {
     }
 
     /// The stored conversation of this id, or none.
-    fn get<'py>(&self, py: Python<'py>, id: String) -> PyResult<Bound<'py, PyAny>> {
-        let conversations = self.conversations();
+    fn get<'py>(&self, py: Python<'py>, context: Py<PyAny>, id: String) -> PyResult<Bound<'py, PyAny>> {
+        let host = self.host(py, context, None, &NativeToolkit::default())?;
+        let (conversations, objects) = (self.conversations(py, &host)?, host.objects);
         future_into_py(py, async move {
             let known = conversations.get(&id).await;
-            known.map(|known| known.map(|known| PyConversation::new(id, known))).map_err(ConversationFailure)
+            Ok::<_, PyErr>(Looked { id, known, objects })
         })
     }
 }
 
 impl NativeClient {
-    fn conversations(&self) -> Conversations {
-        Conversations::new(Arc::clone(&self.store), self.owner.clone(), self.lease)
+    fn conversations(&self, py: Python<'_>, host: &PyHost) -> PyResult<Conversations> {
+        Ok(Conversations::new(self.store.reached_by(py, host)?, self.owner.clone(), self.lease))
+    }
+
+    /// The way to the running loop, with what it calls for this client.
+    fn host(
+        &self,
+        py: Python<'_>,
+        context: Py<PyAny>,
+        conversation: Option<String>,
+        toolkit: &NativeToolkit,
+    ) -> PyResult<PyHost> {
+        let generate = match &self.reached {
+            Reached::Http(_) => None,
+            Reached::InProcess { generate, .. } => Some(generate.clone_ref(py)),
+        };
+        let objects = Objects {
+            context,
+            tools: Arc::clone(&toolkit.objects),
+            wait_for: self.wait_for.as_ref().map(|wait_for| wait_for.clone_ref(py)),
+            generate,
+            store: self.store.own(py),
+            conversation,
+            failure: Mutex::default(),
+            given_up: Mutex::default(),
+            store_failure: Mutex::default(),
+        };
+        let port = Port::of_running_loop(py)?;
+        Ok(PyHost { port, objects: Arc::new(objects), toolkit: Arc::clone(&toolkit.tools) })
     }
 
     fn start(
@@ -149,33 +180,18 @@ impl NativeClient {
         start: Start,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
-        let toolkit = toolkit.get();
-        let port = Port::of_running_loop(py)?;
         let place = match &conversation {
             Some(id) => Place::Conversation(id.clone()),
             None => Place::History(PyTranscript::of(history)?),
         };
-        let generate = match &self.reached {
-            Reached::Http(_) => None,
-            Reached::InProcess { generate, .. } => Some(generate.clone_ref(py)),
-        };
-        let objects = Objects {
-            context,
-            tools: Arc::clone(&toolkit.objects),
-            wait_for: self.wait_for.as_ref().map(|wait_for| wait_for.clone_ref(py)),
-            generate,
-            conversation,
-            failure: Mutex::default(),
-            given_up: Mutex::default(),
-        };
-        let host = PyHost { port, objects: Arc::new(objects), toolkit: Arc::clone(&toolkit.tools) };
+        let host = self.host(py, context, conversation, toolkit.get())?;
         let model: Arc<dyn Model> = match &self.reached {
             Reached::Http(model) => Arc::clone(model) as Arc<dyn Model>,
             Reached::InProcess { system, .. } => Arc::new(PyModel { host: host.clone(), system: system.clone() }),
         };
         let client = Client {
             model,
-            conversations: self.conversations(),
+            conversations: self.conversations(py, &host)?,
             max_turns: self.max_turns,
             timeout: self.timeout,
             inline: self.wait_for.is_some(),

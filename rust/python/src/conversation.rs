@@ -1,11 +1,15 @@
 //! `Conversation`: a stored conversation as it stands, for Python to look at.
 
+use std::sync::Arc;
+
+use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple, PyType};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_runtime::conversation::{ConversationError, Known};
 use toolrelay_runtime::store::State;
 
+use crate::host::Objects;
 use crate::transcript::PyTranscript;
 use crate::{convert, errors};
 
@@ -15,12 +19,6 @@ use crate::{convert, errors};
 pub(crate) struct PyConversation {
     id: String,
     known: Known,
-}
-
-impl PyConversation {
-    pub(crate) fn new(id: String, known: Known) -> Self {
-        Self { id, known }
-    }
 }
 
 #[pymethods]
@@ -89,11 +87,21 @@ impl PyConversation {
     }
 }
 
-/// The error of looking at a conversation, turned into Python on the loop's thread.
-pub(crate) struct ConversationFailure(pub(crate) ConversationError);
+/// What looking at a conversation came to, turned into Python on the loop's thread.
+pub(crate) struct Looked {
+    pub(crate) id: String,
+    pub(crate) known: Result<Option<Known>, ConversationError>,
+    pub(crate) objects: Arc<Objects>,
+}
 
-impl From<ConversationFailure> for PyErr {
-    fn from(failure: ConversationFailure) -> Self {
-        Python::attach(|py| errors::conversation_error(py, &failure.0))
+impl<'py> IntoPyObject<'py> for Looked {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        let Self { id, known, objects } = self;
+        let known = known.map_err(|error| errors::conversation_error(py, &error, objects.take_store_failure()))?;
+        known.map(|known| PyConversation { id, known }).into_bound_py_any(py)
     }
 }

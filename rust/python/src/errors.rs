@@ -40,17 +40,20 @@ fn with(py: Python<'_>, class: &str, message: &str, fields: &[(&str, Option<Py<P
     build(py, class, message, &kwargs)
 }
 
-/// The exception for a segment that gave no report.
-pub(crate) fn run_error(py: Python<'_>, error: &RunError) -> PyErr {
+/// The exception for a segment that gave no report; `raised` is what the host's own store ended with.
+pub(crate) fn run_error(py: Python<'_>, error: &RunError, raised: Option<PyErr>) -> PyErr {
     let text = error.to_string();
     match error {
         RunError::Start(start) => start_error(py, start),
         RunError::Resume(resume) => resume_error(py, resume),
-        RunError::Conversation(conversation) => conversation_error(py, conversation),
+        RunError::Conversation(conversation) => conversation_error(py, conversation, raised),
         RunError::Wire(_) => raise(py, "ConfigurationError", &text),
         RunError::Entropy { .. } => raise(py, "ToolRelayError", &text),
         RunError::Store { error, transcript } => {
-            with(py, store_class(error), &text, &[("transcript", transcript_of(py, transcript))])
+            let error = store_error(py, error, raised);
+            // An exception of the host's own class may not take it.
+            let _ = error.value(py).setattr("transcript", transcript_of(py, transcript));
+            error
         }
     }
 }
@@ -137,7 +140,7 @@ fn resume_error(py: Python<'_>, error: &ResumeError) -> PyErr {
 }
 
 /// The exception for a conversation that does not go on.
-pub(crate) fn conversation_error(py: Python<'_>, error: &ConversationError) -> PyErr {
+pub(crate) fn conversation_error(py: Python<'_>, error: &ConversationError, raised: Option<PyErr>) -> PyErr {
     let text = error.to_string();
     let about = |class: &str, request: &str| with(py, class, &text, &[("request_id", object(py, request))]);
     match error {
@@ -150,12 +153,27 @@ pub(crate) fn conversation_error(py: Python<'_>, error: &ConversationError) -> P
         ConversationError::Resume(resume) => resume_error(py, resume),
         ConversationError::Transcript(transcript) => transcript_error(py, transcript),
         ConversationError::Id(_) => raise(py, "StoreError", &text),
-        ConversationError::Store(store) => raise(py, store_class(store), &text),
+        ConversationError::Store(store) => store_error(py, store, raised),
+    }
+}
+
+/// The exception for a store that failed: what the host's own store raised, if that is one of ours,
+/// or else with that as its cause.
+pub(crate) fn store_error(py: Python<'_>, error: &StoreError, raised: Option<PyErr>) -> PyErr {
+    let is_ours =
+        |raised: &PyErr| convert::error_class(py, "StoreError").is_ok_and(|ours| raised.is_instance(py, &ours));
+    match raised {
+        Some(raised) if is_ours(&raised) => raised,
+        raised => {
+            let error = raise(py, store_class(error), &error.to_string());
+            error.set_cause(py, raised);
+            error
+        }
     }
 }
 
 /// The class for a failure of a store.
-pub(crate) fn store_class(error: &StoreError) -> &'static str {
+fn store_class(error: &StoreError) -> &'static str {
     match error {
         StoreError::Conflict { .. } | StoreError::SeqTaken { .. } => "StoreConflict",
         StoreError::Full { .. } | StoreError::TooLarge { .. } => "StoreFull",

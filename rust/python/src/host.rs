@@ -32,12 +32,16 @@ pub(crate) struct Objects {
     pub(crate) wait_for: Option<Py<PyAny>>,
     /// The host's in-process model.
     pub(crate) generate: Option<Py<PyAny>>,
+    /// The host's own store.
+    pub(crate) store: Option<Py<PyAny>>,
     /// The stored conversation: it tells idempotency keys apart.
     pub(crate) conversation: Option<String>,
     /// The exception of the host's code that ended the run.
     pub(crate) failure: Mutex<Option<PyErr>>,
     /// Cancelled tasks that may not be done with their cleaning up.
     pub(crate) given_up: Mutex<Vec<Py<PyAny>>>,
+    /// The exception that the last use of the host's own store ended with.
+    pub(crate) store_failure: Mutex<Option<PyErr>>,
 }
 
 impl Objects {
@@ -49,6 +53,11 @@ impl Objects {
     /// The tasks that were cancelled since the last time.
     pub(crate) fn take_given_up(&self) -> Vec<Py<PyAny>> {
         mem::take(&mut *lock(&self.given_up))
+    }
+
+    /// The exception that the last use of the host's own store ended with.
+    pub(crate) fn take_store_failure(&self) -> Option<PyErr> {
+        lock(&self.store_failure).take()
     }
 }
 
@@ -157,7 +166,7 @@ impl Host for PyHost {
         });
         let ended = ended.map(|end| match end {
             Some(End::Tool(end)) => end,
-            Some(End::Ask(_) | End::Model(_)) | None => {
+            Some(End::Ask(_) | End::Model(_) | End::Store(_)) | None => {
                 ToolEnd::Finished(ToolOutput::failed(Outcome::Interrupted, TOOL_GONE))
             }
         });
@@ -171,7 +180,7 @@ impl Host for PyHost {
         });
         Box::pin(ended.map(|end| match end {
             Some(End::Ask(end)) => end,
-            Some(End::Tool(_) | End::Model(_)) | None => AskEnd::Failed,
+            Some(End::Tool(_) | End::Model(_) | End::Store(_)) | None => AskEnd::Failed,
         }))
     }
 }

@@ -41,7 +41,7 @@ impl Session for PySession {
         });
         Box::pin(ended.map(|end| match end {
             Some(End::Model(reply)) => reply.map_err(|message| ModelFailure::InProcess { message }),
-            Some(End::Tool(_) | End::Ask(_)) | None => {
+            Some(End::Tool(_) | End::Ask(_) | End::Store(_)) | None => {
                 Err(ModelFailure::InProcess { message: "its task was cancelled".to_owned() })
             }
         }))

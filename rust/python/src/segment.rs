@@ -99,7 +99,7 @@ impl<'py> IntoPyObject<'py> for Ended {
     type Error = PyErr;
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
-        let report = self.outcome.map_err(|error| errors::run_error(py, &error))?;
+        let report = self.outcome.map_err(|error| errors::run_error(py, &error, self.objects.take_store_failure()))?;
         warn(py, &report)?;
         if let Outcome::Failed(failure) = &report.outcome {
             let cause = self.objects.take_failure();

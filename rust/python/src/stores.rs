@@ -1,4 +1,8 @@
-//! The stores that come with the package.
+//! The stores that come with the package, and the way to a store of the host's own.
+
+mod native;
+mod python;
+mod values;
 
 use std::cell::Cell;
 use std::path::PathBuf;
@@ -11,6 +15,10 @@ use toolrelay_runtime::store::{ForkHold, MemoryStore, SqliteStore, Store, hold_f
 
 use crate::bridge::future_into_py;
 use crate::errors;
+use crate::host::PyHost;
+use values::GivenWrite;
+
+pub(crate) use python::{Kept, PyStore, Raised, read};
 
 /// Conversations in memory, for one process.
 #[pyclass(name = "MemoryStore", module = "toolrelay", frozen)]
@@ -21,6 +29,21 @@ impl PyMemoryStore {
     #[new]
     fn new() -> Self {
         Self(Arc::new(MemoryStore::new()))
+    }
+
+    #[pyo3(signature = (id, /))]
+    fn load<'py>(&self, py: Python<'py>, id: String) -> PyResult<Bound<'py, PyAny>> {
+        native::load(py, Arc::clone(&self.0) as Arc<dyn Store>, id)
+    }
+
+    #[pyo3(signature = (id, request_id, /))]
+    fn request<'py>(&self, py: Python<'py>, id: String, request_id: String) -> PyResult<Bound<'py, PyAny>> {
+        native::request(py, Arc::clone(&self.0) as Arc<dyn Store>, id, request_id)
+    }
+
+    #[pyo3(signature = (id, write, /))]
+    fn commit<'py>(&self, py: Python<'py>, id: String, write: GivenWrite) -> PyResult<Bound<'py, PyAny>> {
+        native::commit(py, Arc::clone(&self.0) as Arc<dyn Store>, id, write)
     }
 }
 
@@ -34,7 +57,7 @@ impl PySqliteStore {
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
         hold_over_forks(py)?;
         let opened = py.detach(|| SqliteStore::open(path));
-        let store = opened.map_err(|error| errors::raise(py, errors::store_class(&error), &error.to_string()))?;
+        let store = opened.map_err(|error| errors::store_error(py, &error, None))?;
         Ok(Self(Arc::new(store)))
     }
 
@@ -49,6 +72,21 @@ impl PySqliteStore {
             store.close().await;
             Ok::<_, PyErr>(())
         })
+    }
+
+    #[pyo3(signature = (id, /))]
+    fn load<'py>(&self, py: Python<'py>, id: String) -> PyResult<Bound<'py, PyAny>> {
+        native::load(py, Arc::clone(&self.0) as Arc<dyn Store>, id)
+    }
+
+    #[pyo3(signature = (id, request_id, /))]
+    fn request<'py>(&self, py: Python<'py>, id: String, request_id: String) -> PyResult<Bound<'py, PyAny>> {
+        native::request(py, Arc::clone(&self.0) as Arc<dyn Store>, id, request_id)
+    }
+
+    #[pyo3(signature = (id, write, /))]
+    fn commit<'py>(&self, py: Python<'py>, id: String, write: GivenWrite) -> PyResult<Bound<'py, PyAny>> {
+        native::commit(py, Arc::clone(&self.0) as Arc<dyn Store>, id, write)
     }
 
     fn __repr__(&self) -> String {
@@ -91,13 +129,47 @@ thread_local! {
     static HELD: Cell<Option<ForkHold>> = const { Cell::new(None) };
 }
 
-/// The store behind a Python object.
-pub(crate) fn of(store: &Bound<'_, PyAny>) -> PyResult<Arc<dyn Store>> {
-    if let Ok(memory) = store.cast::<PyMemoryStore>() {
-        return Ok(Arc::clone(&memory.get().0) as Arc<dyn Store>);
+/// A store as a client has it.
+pub(crate) enum AnyStore {
+    /// One of ours.
+    Native(Arc<dyn Store>),
+    /// The host's own.
+    Own(Py<PyAny>),
+}
+
+impl AnyStore {
+    pub(crate) fn of(store: &Bound<'_, PyAny>) -> PyResult<Self> {
+        if let Ok(memory) = store.cast::<PyMemoryStore>() {
+            return Ok(Self::Native(Arc::clone(&memory.get().0) as Arc<dyn Store>));
+        }
+        if let Ok(sqlite) = store.cast::<PySqliteStore>() {
+            return Ok(Self::Native(Arc::clone(&sqlite.get().0) as Arc<dyn Store>));
+        }
+        for method in ["load", "request", "commit"] {
+            if !store.getattr(method).is_ok_and(|method| method.is_callable()) {
+                let text = format!(
+                    "store must have the methods of toolrelay.stores.Store, and {} has no {method}",
+                    store.get_type().name()?
+                );
+                return Err(errors::raise(store.py(), "ConfigurationError", &text));
+            }
+        }
+        Ok(Self::Own(store.clone().unbind()))
     }
-    if let Ok(sqlite) = store.cast::<PySqliteStore>() {
-        return Ok(Arc::clone(&sqlite.get().0) as Arc<dyn Store>);
+
+    /// The host's own store, for the objects of a run.
+    pub(crate) fn own(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        match self {
+            Self::Native(_) => None,
+            Self::Own(store) => Some(store.clone_ref(py)),
+        }
     }
-    Err(errors::raise(store.py(), "ConfigurationError", "store must be a MemoryStore or a SqliteStore"))
+
+    /// The store for one run, whose objects hold the host's own.
+    pub(crate) fn reached_by(&self, py: Python<'_>, host: &PyHost) -> PyResult<Arc<dyn Store>> {
+        match self {
+            Self::Native(store) => Ok(Arc::clone(store)),
+            Self::Own(store) => Ok(Arc::new(PyStore::new(host.clone(), store.bind(py).get_type().name()?.to_string()))),
+        }
+    }
 }

@@ -12,6 +12,7 @@ use crate::errors;
 
 /// The checked tools of a run.
 #[pyclass(module = "toolrelay._core", frozen)]
+#[derive(Default)]
 pub(crate) struct NativeToolkit {
     pub(crate) tools: Arc<Toolkit>,
     /// The Python tools in the same order.

@@ -13,6 +13,7 @@ use toolrelay_core::tool::{Outcome, ToolOutput};
 use toolrelay_runtime::host::{AskEnd, ToolEnd};
 
 use super::{Objects, Work, lock};
+use crate::stores::{self, Kept, Raised};
 use crate::{convert, errors};
 
 /// The end of one thing that the loop did for a run.
@@ -23,6 +24,8 @@ pub(crate) enum End {
     Ask(AskEnd),
     /// Of a call of the in-process model.
     Model(Result<ModelReply, String>),
+    /// Of using the host's own store.
+    Store(Result<Box<Kept>, Raised>),
 }
 
 /// Tells a run the end, once. Dropped unused, it says that the task was given up.
@@ -43,6 +46,12 @@ impl Reply {
             // A run that has ended does not listen any more.
             let _ = sender.send(end);
         }
+    }
+}
+
+impl Drop for Reply {
+    fn drop(&mut self) {
+        self.give_up();
     }
 }
 
@@ -130,5 +139,20 @@ impl Reply {
     fn model_failed(&self, error: &Bound<'_, PyAny>, text: String) {
         lock(&self.objects.failure).get_or_insert_with(|| PyErr::from_value(error.clone()));
         self.tell(End::Model(Err(text)));
+    }
+
+    /// A method of the host's own store gave this.
+    fn kept(&self, method: &str, given: &Bound<'_, PyAny>) -> PyResult<()> {
+        let kept = stores::read(method, given)?;
+        lock(&self.objects.store_failure).take();
+        self.tell(End::Store(Ok(Box::new(kept))));
+        Ok(())
+    }
+
+    /// A method of the host's own store raised, or gave what cannot be read.
+    fn store_failed(&self, error: &Bound<'_, PyAny>) {
+        let raised = Raised::of(error);
+        lock(&self.objects.store_failure).replace(PyErr::from_value(error.clone()));
+        self.tell(End::Store(Err(raised)));
     }
 }

@@ -1,0 +1,179 @@
+//! The values of a store as the classes of `toolrelay.stores`, and back.
+
+use bytes::Bytes;
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyTuple};
+use toolrelay_runtime::store::{Conversation, Lease, Slot, State, StoredRequest, Write};
+
+/// `StoredConversation`.
+pub(super) fn conversation<'py>(py: Python<'py>, value: &Conversation) -> PyResult<Bound<'py, PyAny>> {
+    let Conversation { version, epoch, state, lease, messages, requests } = value;
+    let lease = lease.as_ref().map(|lease| self::lease(py, lease)).transpose()?;
+    let fields = (version, epoch, state_name(*state), lease, rows(py, messages)?, self::requests(py, requests)?);
+    class(py, "StoredConversation")?.call1(fields)
+}
+
+/// `StoredRequest`.
+pub(super) fn request<'py>(py: Python<'py>, value: &StoredRequest) -> PyResult<Bound<'py, PyAny>> {
+    let StoredRequest { id, slots, body, expires_at_ms, settled, answers, outcome } = value;
+    let slots = slots.iter().map(|slot| class(py, "Slot")?.call1((slot.seq, &slot.call)));
+    let slots = PyTuple::new(py, slots.collect::<PyResult<Vec<_>>>()?)?;
+    let answers = PyTuple::new(py, answers.iter().map(|answer| PyBytes::new(py, answer)))?;
+    let outcome = outcome.as_ref().map(|outcome| PyBytes::new(py, outcome));
+    class(py, "StoredRequest")?.call1((id, slots, PyBytes::new(py, body), expires_at_ms, settled, answers, outcome))
+}
+
+/// `Write`.
+pub(super) fn write<'py>(py: Python<'py>, value: &Write) -> PyResult<Bound<'py, PyAny>> {
+    let Write { expect, state, epoch, lease, append, requests } = value;
+    let lease = lease.as_ref().map(|lease| self::lease(py, lease)).transpose()?;
+    let fields = (expect, state_name(*state), epoch, lease, rows(py, append)?, self::requests(py, requests)?);
+    class(py, "Write")?.call1(fields)
+}
+
+fn lease<'py>(py: Python<'py>, lease: &Lease) -> PyResult<Bound<'py, PyAny>> {
+    class(py, "Lease")?.call1((&lease.owner, lease.epoch, lease.until_ms))
+}
+
+fn rows<'py>(py: Python<'py>, rows: &[(u64, Bytes)]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, rows.iter().map(|(seq, json)| (seq, PyBytes::new(py, json))))
+}
+
+fn requests<'py>(py: Python<'py>, requests: &[StoredRequest]) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, requests.iter().map(|value| request(py, value)).collect::<PyResult<Vec<_>>>()?)
+}
+
+fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+    static STORES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
+    STORES.get_or_try_init(py, || py.import("toolrelay.stores").map(Bound::unbind))?.bind(py).getattr(name)
+}
+
+fn state_name(state: State) -> &'static str {
+    match state {
+        State::Idle => "idle",
+        State::Running => "running",
+        State::Pending => "pending",
+    }
+}
+
+/// What a store of Python gave for a conversation.
+#[derive(FromPyObject)]
+pub(crate) struct GivenConversation {
+    version: u64,
+    epoch: u64,
+    state: GivenState,
+    lease: Option<GivenLease>,
+    messages: Vec<(u64, GivenJson)>,
+    requests: Vec<GivenRequest>,
+}
+
+/// What a store of Python gave for a request.
+#[derive(FromPyObject)]
+pub(crate) struct GivenRequest {
+    id: String,
+    slots: Vec<GivenSlot>,
+    body: GivenJson,
+    expires_at_ms: Option<i64>,
+    settled: bool,
+    answers: Vec<GivenJson>,
+    outcome: Option<GivenJson>,
+}
+
+/// A write that a caller of a native store made.
+#[derive(FromPyObject)]
+pub(super) struct GivenWrite {
+    expect: u64,
+    state: GivenState,
+    epoch: u64,
+    lease: Option<GivenLease>,
+    append: Vec<(u64, GivenJson)>,
+    requests: Vec<GivenRequest>,
+}
+
+#[derive(FromPyObject)]
+struct GivenLease {
+    owner: String,
+    epoch: u64,
+    until_ms: i64,
+}
+
+#[derive(FromPyObject)]
+struct GivenSlot {
+    seq: u64,
+    call: String,
+}
+
+struct GivenState(State);
+
+impl<'py> FromPyObject<'_, 'py> for GivenState {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match given.extract::<String>()?.as_str() {
+            "idle" => Ok(Self(State::Idle)),
+            "running" => Ok(Self(State::Running)),
+            "pending" => Ok(Self(State::Pending)),
+            other => Err(PyValueError::new_err(format!("state must be idle, running or pending, not {other:?}"))),
+        }
+    }
+}
+
+/// A copy, so that no Rust thread ever has a Python object to drop.
+struct GivenJson(Bytes);
+
+impl<'py> FromPyObject<'_, 'py> for GivenJson {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        Ok(Self(Bytes::copy_from_slice(&given.extract::<PyBackedBytes>()?)))
+    }
+}
+
+impl From<GivenConversation> for Conversation {
+    fn from(given: GivenConversation) -> Self {
+        Self {
+            version: given.version,
+            epoch: given.epoch,
+            state: given.state.0,
+            lease: given.lease.map(Lease::from),
+            messages: given.messages.into_iter().map(|(seq, json)| (seq, json.0)).collect(),
+            requests: given.requests.into_iter().map(StoredRequest::from).collect(),
+        }
+    }
+}
+
+impl From<GivenRequest> for StoredRequest {
+    fn from(given: GivenRequest) -> Self {
+        Self {
+            id: given.id,
+            slots: given.slots.into_iter().map(|slot| Slot { seq: slot.seq, call: slot.call }).collect(),
+            body: given.body.0,
+            expires_at_ms: given.expires_at_ms,
+            settled: given.settled,
+            answers: given.answers.into_iter().map(|json| json.0).collect(),
+            outcome: given.outcome.map(|json| json.0),
+        }
+    }
+}
+
+impl From<GivenWrite> for Write {
+    fn from(given: GivenWrite) -> Self {
+        Self {
+            expect: given.expect,
+            state: given.state.0,
+            epoch: given.epoch,
+            lease: given.lease.map(Lease::from),
+            append: given.append.into_iter().map(|(seq, json)| (seq, json.0)).collect(),
+            requests: given.requests.into_iter().map(StoredRequest::from).collect(),
+        }
+    }
+}
+
+impl From<GivenLease> for Lease {
+    fn from(given: GivenLease) -> Self {
+        Self { owner: given.owner, epoch: given.epoch, until_ms: given.until_ms }
+    }
+}

@@ -1,0 +1,48 @@
+"""What a type checker makes of stores. Checked, and run as a program."""
+
+import asyncio
+from typing import assert_type
+
+from toolrelay import Client, MemoryStore, SqliteStore, create_in_process_client
+from toolrelay.stores import Lease, Store, StoredConversation, StoredRequest, Write
+
+
+class Own:
+    """A store of one's own, with coroutine functions."""
+
+    def __init__(self, inner: Store) -> None:
+        self.inner = inner
+
+    async def load(self, id: str) -> StoredConversation | None:
+        """Delegates."""
+        return await self.inner.load(id)
+
+    async def request(self, id: str, request_id: str) -> StoredRequest | None:
+        """Delegates."""
+        return await self.inner.request(id, request_id)
+
+    async def commit(self, id: str, write: Write) -> int:
+        """Delegates."""
+        return await self.inner.commit(id, write)
+
+
+def all_kinds(path: str) -> list[Store]:
+    """Each is one, for a type checker."""
+    return [MemoryStore(), SqliteStore(path), Own(MemoryStore())]
+
+
+async def look(store: Store) -> None:
+    """The values of a store."""
+    write = Write(0, "idle", 1, Lease("worker", 1, 0), ((0, b"{}"),), ())
+    assert_type(await store.commit("c-1", write), int)
+    found = await store.load("c-1")
+    assert_type(found, StoredConversation | None)
+    if found is not None:
+        assert_type(found.messages, tuple[tuple[int, bytes], ...])
+        assert_type(found.lease, Lease | None)
+    assert_type(await store.request("c-1", "req_1"), StoredRequest | None)
+
+
+client = create_in_process_client(generate=lambda request: "hello", store=Own(MemoryStore()))
+assert_type(client, Client)
+asyncio.run(look(Own(MemoryStore())))
