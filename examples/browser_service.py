@@ -103,7 +103,8 @@ class Service:
 async def generate(request: InProcessRequest) -> InProcessResponse:
     """A model that needs no network: it reads the page, closes the banner, reads again and reports."""
     results = [message["content"] for message in request.messages if message["role"] == "tool"]
-    print(f"  worker {os.getpid()} asks the model, which has {len(results)} results", flush=True)
+    # One write: the lines of several processes must not mix.
+    print(f"  worker {os.getpid()} asks the model, which has {len(results)} results\n", end="", flush=True)
     await asyncio.sleep(0.3)
     if not results:
         return InProcessResponse(tool_calls=[InProcessToolCall("read_page")])
@@ -140,7 +141,7 @@ class Worker:
             reply = await asyncio.wrap_future(self.process.submit(Worker.handle, handler, conversation, body))
             if not reply.body.get("retry"):
                 return reply
-            print(f"  a worker says {reply.status}: {reply.body['error']}")
+            print(f"  a worker says {reply.status}: {reply.body['error']}\n", end="")
             await asyncio.sleep(0.2)
 
 
