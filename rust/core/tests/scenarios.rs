@@ -9,6 +9,8 @@ mod drive;
 mod fixture;
 #[path = "scenarios/render.rs"]
 mod render;
+#[path = "scenarios/stage.rs"]
+mod stage;
 #[path = "support/tools.rs"]
 mod tools;
 

@@ -2,9 +2,6 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use toolrelay_core::tool::ToolKind;
-
-use crate::tools;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -15,7 +12,7 @@ pub(crate) struct Scenario {
     _rules: Vec<String>,
     #[serde(default, rename = "faults")]
     _faults: Vec<String>,
-    tools: Map<String, Value>,
+    pub(crate) tools: Map<String, Value>,
     #[serde(default = "ten")]
     pub(crate) max_turns: u32,
     #[serde(default)]
@@ -115,20 +112,6 @@ pub(crate) struct ExpectError {
     #[serde(rename = "type")]
     pub(crate) kind: String,
     pub(crate) says: Vec<String>,
-}
-
-impl Scenario {
-    pub(crate) fn toolkit(&self) -> tools::Toolkit {
-        let tool = |(name, spec): (&String, &Value)| {
-            let required = spec.pointer("/schema/required").and_then(Value::as_array);
-            tools::Tool {
-                name: name.clone(),
-                kind: if spec["kind"] == "relay" { ToolKind::Relay } else { ToolKind::Local },
-                required: required.into_iter().flatten().filter_map(|field| Some(field.as_str()?.to_owned())).collect(),
-            }
-        };
-        tools::Toolkit(self.tools.iter().map(tool).collect())
-    }
 }
 
 fn ten() -> u32 {
