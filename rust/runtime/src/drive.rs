@@ -1,7 +1,14 @@
 //! The driver: it drains what a run wants, starts it, and feeds back what finishes. Every decision
 //! is the machine's.
+//!
+//! A panic in the host's or a model's code ends what it was asked for and nothing else: a tool
+//! call gets an error result (contract 2.6), a question counts as failed, a model call as failed.
+//! The panic hook has told of it before.
 
-use std::future::pending;
+use std::future::{pending, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::thread;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -11,7 +18,8 @@ use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use toolrelay_core::request::Request;
 use toolrelay_core::run::Run;
-use toolrelay_core::run::io::{Effect, Input, Output};
+use toolrelay_core::run::io::{Effect, Input, ModelFailure, Output};
+use toolrelay_core::tool::{Outcome, ToolOutput};
 
 use crate::host::{AskEnd, Host, ToolCall, ToolEnd};
 use crate::model::Session;
@@ -65,59 +73,46 @@ pub struct Surroundings<'a> {
 
 /// Drives a run to its end. An error is the log's: the run is abandoned where it stood.
 ///
-/// When it is stopped, what has ended by then is kept and nothing more begins.
+/// Everything that the run has under way is dropped with this future, and at the end of the run
+/// before the end is saved: nothing works on behind a saved end.
 pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) -> Result<(), StoreError> {
     let mut under_way: FuturesUnordered<BoxFuture<'static, Input>> = FuturesUnordered::new();
-    let mut wanted: Vec<Effect> = Vec::new();
+    let mut stopped = pin!(around.stop.cancelled());
+    let mut late = pin!(at(around.deadline));
     let mut renew_at = log.renewal().map(|every| Instant::now() + every);
     loop {
-        if around.stop.is_cancelled() {
-            while let Some(Some(input)) = under_way.next().now_or_never() {
-                take(run, input, around);
-            }
-            take(run, Input::Cancelled, around);
-        }
+        let mut wanted = Vec::new();
+        let mut over = false;
         while let Some(output) = run.poll() {
-            if let Output::Effect(effect) = output {
-                wanted.push(effect);
+            match output {
+                Output::Effect(effect) => wanted.push(effect),
+                Output::Done(_) => over = true,
             }
         }
-        let over = run.outcome().is_some();
-        // What else has ended by now is saved along with it.
-        if !over && let Some(Some(input)) = under_way.next().now_or_never() {
-            take(run, input, around);
-            continue;
-        }
-        log.save(run).await?;
         if over {
-            return Ok(());
+            under_way.clear();
+            return log.save(run).await;
         }
-        if around.stop.is_cancelled() {
-            continue;
+        if !wanted.is_empty() {
+            log.save(run).await?;
         }
-        under_way.extend(wanted.drain(..).filter_map(|effect| start(effect, run, around)));
-        let input = loop {
-            tokio::select! {
-                biased;
-                () = around.stop.cancelled() => break None,
-                () = at(around.deadline) => break Some(Input::TimedOut),
-                () = at(renew_at) => {
-                    log.renew().await?;
-                    renew_at = log.renewal().map(|every| Instant::now() + every);
-                }
-                Some(input) = under_way.next() => break Some(input),
+        under_way.extend(wanted.into_iter().filter_map(|effect| start(effect, run, around)));
+        // In this order: a run whose effects all end at once can be stopped, too.
+        let input = tokio::select! {
+            biased;
+            () = &mut stopped => Input::Cancelled,
+            () = &mut late => Input::TimedOut,
+            () = at(renew_at) => {
+                log.renew().await?;
+                renew_at = log.renewal().map(|every| Instant::now() + every);
+                continue;
             }
+            Some(input) = under_way.next() => input,
         };
-        if let Some(input) = input {
-            take(run, input, around);
-        }
+        // Every input answers an effect that this loop started, so none is refused; were one, the
+        // run would be unchanged and the loop would go on.
+        let _ = run.handle(input, around.tools);
     }
-}
-
-/// Every input answers an effect that the driver started, so none is refused; were one, the run
-/// would be unchanged and go on.
-fn take(run: &mut Run, input: Input, around: &Surroundings<'_>) {
-    let _ = run.handle(input, around.tools);
 }
 
 /// Starts an effect. An abort comes only with the end of a run, where everything under way is
@@ -125,31 +120,36 @@ fn take(run: &mut Run, input: Input, around: &Surroundings<'_>) {
 fn start(effect: Effect, run: &Run, around: &Surroundings<'_>) -> Option<BoxFuture<'static, Input>> {
     match effect {
         Effect::CallModel { id } => {
-            let reply = around.session.call(run.transcript());
-            Some(Box::pin(reply.map(move |reply| match reply {
-                Ok(reply) => Input::ModelEnded { effect: id, reply },
-                Err(failure) => Input::ModelFailed { effect: id, failure },
+            let reply = begin(|| around.session.call(run.transcript()));
+            Some(Box::pin(end(reply).map(move |reply| match reply {
+                Ok(Ok(reply)) => Input::ModelEnded { effect: id, reply },
+                Ok(Err(failure)) => Input::ModelFailed { effect: id, failure },
+                Err(message) => Input::ModelFailed { effect: id, failure: ModelFailure::InProcess { message } },
             })))
         }
         Effect::CallTool { id, call, name, input, answer } => {
-            let ended = around.host.call_tool(ToolCall { id: call, name, input, answer });
-            Some(Box::pin(ended.map(move |ended| match ended {
-                ToolEnd::Finished(output) => Input::ToolFinished { effect: id, output },
-                ToolEnd::Parked(park) => Input::ToolParked { effect: id, park },
+            let ended = begin(|| around.host.call_tool(ToolCall { id: call, name, input, answer }));
+            Some(Box::pin(end(ended).map(move |ended| match ended {
+                Ok(ToolEnd::Finished(output)) => Input::ToolFinished { effect: id, output },
+                Ok(ToolEnd::Parked(park)) => Input::ToolParked { effect: id, park },
+                Err(message) => Input::ToolFinished { effect: id, output: ToolOutput::failed(Outcome::Error, message) },
             })))
         }
         Effect::Ask { id, request } => {
             let left = time_left(&request);
-            let asked = around.host.ask(request);
+            if left == Some(Duration::ZERO) {
+                return Some(Box::pin(ready(Input::AskExpired { effect: id })));
+            }
+            let asked = end(begin(|| around.host.ask(request)));
             Some(Box::pin(async move {
                 let ended = match left {
                     Some(left) => timeout(left, asked).await,
                     None => Ok(asked.await),
                 };
                 match ended {
-                    Ok(AskEnd::Answered(answer)) => Input::Answered { effect: id, answer },
-                    Ok(AskEnd::NotHere) => Input::NotHere { effect: id },
-                    Ok(AskEnd::Failed) => Input::AskFailed { effect: id },
+                    Ok(Ok(AskEnd::Answered(answer))) => Input::Answered { effect: id, answer },
+                    Ok(Ok(AskEnd::NotHere)) => Input::NotHere { effect: id },
+                    Ok(Ok(AskEnd::Failed) | Err(_)) => Input::AskFailed { effect: id },
                     Err(_) => Input::AskExpired { effect: id },
                 }
             }))
@@ -158,9 +158,27 @@ fn start(effect: Effect, run: &Run, around: &Surroundings<'_>) -> Option<BoxFutu
     }
 }
 
+/// Calls the host's or the model's code for a future.
+fn begin<T>(code: impl FnOnce() -> BoxFuture<'static, T>) -> thread::Result<BoxFuture<'static, T>> {
+    catch_unwind(AssertUnwindSafe(code))
+}
+
+/// What such a future gives. The error says with which words the code panicked.
+async fn end<T>(begun: thread::Result<BoxFuture<'static, T>>) -> Result<T, String> {
+    let ended = match begun {
+        Ok(future) => AssertUnwindSafe(future).catch_unwind().await,
+        Err(panic) => Err(panic),
+    };
+    ended.map_err(|panic| match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
+        (Some(words), _) => format!("panicked: {words}"),
+        (None, Some(words)) => format!("panicked: {words}"),
+        (None, None) => "panicked".to_owned(),
+    })
+}
+
 fn time_left(request: &Request) -> Option<Duration> {
     let until = request.expires_at_ms()?;
-    Some(Duration::from_millis(u64::try_from(until - now_ms()).unwrap_or(0)))
+    Some(Duration::from_millis(u64::try_from(until.saturating_sub(now_ms())).unwrap_or(0)))
 }
 
 async fn at(instant: Option<Instant>) {
