@@ -14,6 +14,7 @@ use toolrelay_core::message::Message;
 use toolrelay_core::repair::Warning;
 use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
+use toolrelay_core::run::io::Input;
 use toolrelay_core::run::{OnPending, Run, RunConfig, StartError};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::WireError;
@@ -97,7 +98,7 @@ pub enum RunError {
     Store {
         /// What failed.
         error: StoreError,
-        /// The transcript as far as it came.
+        /// The balanced transcript as far as it came: a run can go on from it.
         transcript: Transcript,
     },
 }
@@ -166,7 +167,11 @@ async fn finish(
 ) -> Result<Report, RunError> {
     match drive(&mut run, around, log).await {
         Ok(()) => Ok(Report::of(run, warnings)),
-        Err(error) => Err(RunError::Store { error, transcript: run.into_transcript() }),
+        Err(error) => {
+            // The run ends here, with every result that is known; one that is over refuses this.
+            let _ = run.handle(Input::Cancelled, around.tools);
+            Err(RunError::Store { error, transcript: run.into_transcript() })
+        }
     }
 }
 
