@@ -1,0 +1,150 @@
+//! What a strict provider would say of a request body.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value};
+use toolrelay_core::wire::Style;
+
+/// Whether a provider would take the request. `paused`: its own reply was paused before, so that
+/// the model's message may come last.
+pub(crate) fn check(style: Style, body: &[u8], paused: bool) -> Result<(), String> {
+    let body: Value = serde_json::from_slice(body).map_err(|error| format!("not JSON: {error}"))?;
+    if has_key(&body, "toolrelay") {
+        return Err("it holds an extra of this library".to_owned());
+    }
+    let messages = list(&body, "messages")?;
+    if messages.is_empty() {
+        return Err("it has no messages".to_owned());
+    }
+    if messages.last().is_some_and(|last| last["role"] == "assistant") && !paused {
+        return Err("the model's message comes last".to_owned());
+    }
+    match style {
+        Style::OpenAi => openai(messages),
+        Style::Anthropic => anthropic(&body, messages),
+    }
+}
+
+/// How much of a body must be the start of the next one: all up to the end of its last message, or
+/// of its last block.
+pub(crate) fn kept(style: Style, body: &[u8]) -> &[u8] {
+    let end: &[u8] = match style {
+        Style::OpenAi => b"]}",
+        Style::Anthropic => b"]}]}",
+    };
+    body.strip_suffix(end).unwrap_or(body)
+}
+
+fn openai(messages: &[Value]) -> Result<(), String> {
+    let mut ids = BTreeSet::new();
+    let mut due: Vec<&str> = Vec::new();
+    for message in messages {
+        if message["role"] == "tool" {
+            let id = text(message, "tool_call_id")?;
+            if due.is_empty() || due.remove(0) != id {
+                return Err(format!("the result of {id} does not stand where it must"));
+            }
+            if message["content"].as_str().is_none_or(str::is_empty) {
+                return Err(format!("the result of {id} has no text"));
+            }
+            continue;
+        }
+        if let Some(id) = due.first() {
+            return Err(format!("the call {id} has no result"));
+        }
+        for call in message["tool_calls"].as_array().into_iter().flatten() {
+            let id = text(call, "id")?;
+            check_call(id, text(&call["function"], "name")?, 40, &mut ids)?;
+            let arguments = text(&call["function"], "arguments")?;
+            serde_json::from_str::<Map<String, Value>>(arguments).map_err(|error| format!("{id}: {error}"))?;
+            due.push(id);
+        }
+        if message["tool_calls"].as_array().is_some_and(Vec::is_empty) {
+            return Err("a list of calls is empty".to_owned());
+        }
+        if due.is_empty() && !message["content"].is_string() && !message["content"].is_array() {
+            return Err(format!("a message says nothing: {message}"));
+        }
+    }
+    due.first().map_or(Ok(()), |id| Err(format!("the call {id} has no result")))
+}
+
+fn anthropic(body: &Value, messages: &[Value]) -> Result<(), String> {
+    if !body["max_tokens"].is_u64() {
+        return Err("max_tokens is missing".to_owned());
+    }
+    let mut ids = BTreeSet::new();
+    let mut due: Vec<&str> = Vec::new();
+    for (at, message) in messages.iter().enumerate() {
+        let role = if at % 2 == 0 { "user" } else { "assistant" };
+        if message["role"] != role {
+            return Err(format!("message {at} must be the {role}'s"));
+        }
+        let mut others = false;
+        let blocks = list(message, "content")?;
+        if blocks.is_empty() {
+            return Err(format!("message {at} is empty"));
+        }
+        for block in blocks {
+            match text(block, "type")? {
+                "tool_result" if role == "user" && !others => {
+                    let id = text(block, "tool_use_id")?;
+                    if due.is_empty() || due.remove(0) != id {
+                        return Err(format!("the result of {id} does not stand where it must"));
+                    }
+                    if matches!(&block["content"], Value::String(text) if text.trim().is_empty()) {
+                        return Err(format!("the result of {id} has no text"));
+                    }
+                }
+                "tool_result" => return Err("a result stands behind other blocks".to_owned()),
+                "tool_use" => {
+                    let id = text(block, "id")?;
+                    check_call(id, text(block, "name")?, 64, &mut ids)?;
+                    if !block["input"].is_object() {
+                        return Err(format!("the input of {id} is no object"));
+                    }
+                    due.push(id);
+                }
+                "text" if text(block, "text")?.trim().is_empty() => return Err("a text says nothing".to_owned()),
+                _ => others = true,
+            }
+        }
+        if role == "user"
+            && let Some(id) = due.first()
+        {
+            return Err(format!("the call {id} has no result"));
+        }
+    }
+    if !ids.is_empty() && list(body, "tools")?.is_empty() {
+        return Err("the history has calls, but no tool is declared".to_owned());
+    }
+    due.first().map_or(Ok(()), |id| Err(format!("the call {id} has no result")))
+}
+
+/// A call's id, new and legal, and its tool's name.
+fn check_call<'a>(id: &'a str, name: &str, longest_id: usize, ids: &mut BTreeSet<&'a str>) -> Result<(), String> {
+    let is_legal = |text: &str, most: usize| {
+        (1..=most).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    };
+    if !is_legal(name, 64) || !is_legal(id, longest_id) {
+        return Err(format!("the call {id} of {name} is not legal"));
+    }
+    if ids.insert(id) { Ok(()) } else { Err(format!("the id {id} stands twice")) }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>, String> {
+    value[key].as_array().ok_or_else(|| format!("{key} is no list"))
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> Result<&'a str, String> {
+    value[key].as_str().ok_or_else(|| format!("{key} is no text in {value}"))
+}
+
+fn has_key(value: &Value, key: &str) -> bool {
+    match value {
+        Value::Object(fields) => fields.iter().any(|(name, field)| name == key || has_key(field, key)),
+        Value::Array(items) => items.iter().any(|item| has_key(item, key)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}

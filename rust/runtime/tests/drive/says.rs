@@ -1,0 +1,87 @@
+//! What a model says, in the reply JSON of a style.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use toolrelay_core::wire::Style;
+
+use crate::fixture::{Says, SaysCall};
+
+/// The body of a reply; `None` when the style has no words for it.
+pub(crate) fn body(style: Style, says: &Says) -> Option<String> {
+    match style {
+        Style::OpenAi => openai(says),
+        Style::Anthropic => anthropic(says),
+    }
+}
+
+fn openai(says: &Says) -> Option<String> {
+    let reason = match says.stop.as_deref() {
+        None if says.calls.is_empty() => "stop",
+        None => "tool_calls",
+        Some("malformed_call") => "malformed_function_call",
+        Some("context_overflow") => "model_context_window_exceeded",
+        Some("pause") => return None,
+        Some(word) => word,
+    };
+    let mut message = json!({"role": "assistant", "content": says.text, "refusal": null});
+    if says.text.is_empty() {
+        message["content"] = Value::Null;
+    }
+    if says.reasoned {
+        message["reasoning_content"] = json!("hm");
+    }
+    if !says.calls.is_empty() {
+        let call = |call: &SaysCall| {
+            let mut entry = json!({
+                "type": "function",
+                "function": {"name": call.name, "arguments": call.arguments}
+            });
+            if let Some(id) = &call.id {
+                entry["id"] = json!(id);
+            }
+            entry
+        };
+        message["tool_calls"] = says.calls.iter().map(call).collect();
+    }
+    let choice = json!({"index": 0, "message": message, "finish_reason": reason});
+    Some(json!({"id": "c1", "model": "m-1", "choices": [choice], "usage": {"prompt_tokens": 3}}).to_string())
+}
+
+fn anthropic(says: &Says) -> Option<String> {
+    let reason = match says.stop.as_deref() {
+        None if says.calls.is_empty() => "end_turn",
+        Some("stop") => "end_turn",
+        None | Some("tool_calls") => "tool_use",
+        Some("length") => "max_tokens",
+        Some("pause") => "pause_turn",
+        Some("context_overflow") => "model_context_window_exceeded",
+        Some("content_filter" | "malformed_call") => return None,
+        Some(word) => word,
+    };
+    let mut blocks = Vec::new();
+    if says.reasoned {
+        blocks.push(r#"{"type": "thinking", "thinking": "hm", "signature": "c2ln"}"#.to_owned());
+    }
+    if !says.text.is_empty() {
+        blocks.push(json!({"type": "text", "text": says.text}).to_string());
+    }
+    for call in &says.calls {
+        let id = call.id.as_ref().map(|id| format!(r#""id":{},"#, json!(id))).unwrap_or_default();
+        let input = match call.arguments.as_str() {
+            "" => String::new(),
+            text => {
+                let input: &RawValue = serde_json::from_str(text).ok()?;
+                if input.get() != text {
+                    return None;
+                }
+                format!(r#","input":{input}"#)
+            }
+        };
+        blocks.push(format!(r#"{{"type":"tool_use",{id}"name":{}{input}}}"#, json!(call.name)));
+    }
+    Some(format!(
+        r#"{{"id":"m1","type":"message","role":"assistant","model":"m-1","content":[{}],"stop_reason":{},"usage":{{"input_tokens":3}}}}"#,
+        blocks.join(","),
+        json!(reason)
+    ))
+}
