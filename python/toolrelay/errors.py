@@ -95,10 +95,7 @@ class ToolkitError(ToolRelayError):
 
 
 class PayloadError(ToolRelayError, TypeError, ValueError):
-    """A value that its JSON form does not allow: a wrong type, NaN, a set, an unknown reason.
-
-    `key` is the place, such as `data.calls[0].id`.
-    """
+    """A value that its JSON form does not allow: a wrong type, NaN, a set. `key` is the place (`data.calls[0].id`)."""
 
     def __init__(self, message: str = "", *, key: str | None = None) -> None:
         super().__init__(message)
@@ -224,8 +221,7 @@ class ProviderError(ToolRelayError):
         retry_after: float | None = None,
     ) -> None:
         super().__init__(message, transcript=transcript)
-        if kind is not None:
-            self.kind = kind
+        self.kind = kind or self.kind
         self.status = status
         self.error_type = error_type
         self.code = code
@@ -382,9 +378,7 @@ class StoreSchemaError(StoreUnavailable):
     """The store was written by a newer version of this library, or by something else."""
 
 
-def _rebuild(
-    kind: type[ToolRelayError], args: tuple[Any, ...], fields: dict[str, Any], cause: BaseException | None
-) -> ToolRelayError:
+def _rebuild(kind: type[ToolRelayError], args: tuple[Any, ...], fields: dict[str, Any], cause: Any) -> ToolRelayError:
     """The inverse of `__reduce__`: no `__init__`, so subclasses may have any signature."""
     error = kind.__new__(kind, *args)
     error.args = args
@@ -394,10 +388,8 @@ def _rebuild(
     return error
 
 
-def _portable(cause: BaseException | None) -> BaseException | None:
+def _portable(cause: Any) -> Any:
     """The cause if it survives pickling; otherwise an error that has its type's name and text."""
-    if cause is None:
-        return None
     import pickle
 
     try:
