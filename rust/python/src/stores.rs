@@ -27,8 +27,9 @@ pub(crate) struct PyMemoryStore(Arc<MemoryStore>);
 #[pymethods]
 impl PyMemoryStore {
     #[new]
-    fn new() -> Self {
-        Self(Arc::new(MemoryStore::new()))
+    fn new(py: Python<'_>) -> PyResult<Self> {
+        hold_over_forks(py)?;
+        Ok(Self(Arc::new(MemoryStore::new())))
     }
 
     #[pyo3(signature = (id, /))]
@@ -94,7 +95,7 @@ impl PySqliteStore {
     }
 }
 
-/// Has Python close the files of all SQLite stores around each of its forks; see [`hold_for_fork`].
+/// Has Python hold all stores still around each of its forks; see [`hold_for_fork`].
 fn hold_over_forks(py: Python<'_>) -> PyResult<()> {
     if HOLDING.is_completed() {
         return Ok(());

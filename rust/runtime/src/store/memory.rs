@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use bytes::Bytes;
 
+use super::sqlite::put_off_forks;
 use super::{Conversation, ConversationId, Lease, State, Store, StoreError, StoredRequest, Write};
 
 /// Conversations in memory, shared by all clones. The default store.
@@ -39,14 +40,17 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn load(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+        let _unforked = put_off_forks();
         Ok(self.conversations().get(id).map(Kept::snapshot))
     }
 
     async fn request(&self, id: &ConversationId, request: &str) -> Result<Option<StoredRequest>, StoreError> {
+        let _unforked = put_off_forks();
         Ok(self.conversations().get(id).and_then(|kept| kept.requests.get(request)).cloned())
     }
 
     async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
+        let _unforked = put_off_forks();
         let mut conversations = self.conversations();
         let kept = conversations.get_mut(id);
         let found = kept.as_ref().map_or(0, |kept| kept.version);

@@ -23,6 +23,7 @@ use arc_swap::ArcSwapOption;
 use async_trait::async_trait;
 use tokio::sync::oneshot;
 
+pub(super) use fork::put_off_forks;
 pub use fork::{ForkHold, hold_for_fork};
 
 use super::{Conversation, ConversationId, Store, StoreError, StoredRequest, Write};

@@ -13,7 +13,7 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::fault::Fault;
 
-/// Taken for reading by a thread that is inside SQLite, for writing by one that forks.
+/// Taken for reading by a thread that is inside SQLite or a store in memory, for writing by one that forks.
 static GATE: RwLock<()> = RwLock::new(());
 /// Every place in this process where a connection may be.
 static BERTHS: Mutex<Vec<Weak<Berth>>> = Mutex::new(Vec::new());
@@ -21,14 +21,14 @@ static BERTHS: Mutex<Vec<Weak<Berth>>> = Mutex::new(Vec::new());
 static OPEN: AtomicUsize = AtomicUsize::new(0);
 static OWNER: AtomicU32 = AtomicU32::new(0);
 
-/// Holds all SQLite stores of this process still, with their files closed, until the returned value is dropped.
+/// Holds all stores of this process still, those of SQLite with their files closed, until the returned value is dropped.
 ///
 /// Call it right before a fork, and drop what it gave right after it, on both sides and on the same thread; both sides
 /// then open their files anew at the next use. It waits for commits in flight. It is not needed for a fork that is
 /// followed by `exec` at once, as `std::process` does it.
 ///
 /// Without it the child of a fork gets [`StoreError::Unavailable`](super::super::StoreError::Unavailable) from every
-/// SQLite store, if one was open at the fork.
+/// SQLite store, if one was open at the fork, and may wait for ever for a store in memory that was in use.
 pub fn hold_for_fork() -> ForkHold {
     if orphaned() {
         return ForkHold { _gate: None };
@@ -38,6 +38,11 @@ pub fn hold_for_fork() -> ForkHold {
         lock(&berth).take();
     }
     ForkHold { _gate: Some(gate) }
+}
+
+/// Puts forks off for as long as it lives: for a lock that a child would find taken by a thread it does not have.
+pub(in crate::store) fn put_off_forks() -> RwLockReadGuard<'static, ()> {
+    GATE.read().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// While it lives, no SQLite store of this process has a file open. See [`hold_for_fork`].
@@ -95,7 +100,7 @@ impl Moored {
 
     /// Lets the thread into SQLite; no fork happens while the visit lasts.
     pub(super) fn visit(&self) -> Visit<'_> {
-        let gate = GATE.read().unwrap_or_else(PoisonError::into_inner);
+        let gate = put_off_forks();
         Visit { link: lock(&self.0), _gate: gate }
     }
 }
