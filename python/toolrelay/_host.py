@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -112,6 +113,16 @@ async def _store(
         reply.store_failed(error)
 
 
+def abandon(event_loop: asyncio.AbstractEventLoop) -> None:
+    """Ends the tasks of a loop that was closed: they cannot go on, and asyncio would tell of each of them."""
+    for task in asyncio.all_tasks(event_loop):
+        coroutine: Any = task.get_coro()
+        if getattr(coroutine, "cr_code", None) in _OURS:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            with suppress(Exception):
+                coroutine.close()
+
+
 async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
     """Calls a function of the host: an async one here, a plain one in a worker thread."""
     if _is_async(function):
@@ -144,3 +155,6 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
 
 def _is_async(function: Callable[[Any], Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+
+
+_OURS = frozenset(function.__code__ for function in (_run_tool, _ask, _generate, _store))

@@ -107,12 +107,20 @@ fn start<A>(py: Python<'_>, starter: &str, objects: &Objects, arguments: A, repl
 where
     A: for<'py> FnOnce(Python<'py>, &Objects) -> PyResult<Vec<Bound<'py, PyAny>>>,
 {
-    static HOST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module = HOST.get_or_try_init(py, || py.import("toolrelay._host").map(Bound::unbind))?;
     let mut all = vec![objects.context.bind(py).clone()];
     all.extend(arguments(py, objects)?);
     all.push(Bound::new(py, reply)?.into_any());
     module.bind(py).getattr(starter)?.call1(PyTuple::new(py, all)?).map(Bound::unbind)
+}
+
+/// A loop was closed: ends what it did for runs.
+pub(crate) fn abandon(event_loop: &Bound<'_, PyAny>) {
+    let py = event_loop.py();
+    let Some(module) = HOST.get(py) else { return };
+    if let Err(error) = module.call_method1(py, intern!(py, "abandon"), (event_loop,)) {
+        error.write_unraisable(py, None);
+    }
 }
 
 /// Cancels the task of work that is given up.
@@ -188,5 +196,7 @@ impl Host for PyHost {
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+static HOST: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
 
 const TOOL_GONE: &str = "interrupted: the tool was cancelled and may have run; its result is not known";

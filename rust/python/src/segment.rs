@@ -14,7 +14,7 @@ use toolrelay_runtime::client::{Client, Place, Report, RunError, Start};
 
 use crate::bridge::{Port, future_into_py};
 use crate::errors;
-use crate::host::{Objects, PyHost};
+use crate::host::{self, Objects, PyHost};
 use crate::result::RunResult;
 
 /// A run under way.
@@ -40,6 +40,7 @@ impl Segment {
         let stop = CancellationToken::new();
         let guard = stop.clone().drop_guard();
         let port = Arc::clone(&host.port);
+        port.at_close(host::abandon);
         let run = stop.clone();
         port.spawn(async move {
             let outcome = client.run(place, start, &host, &host.toolkit, run).await;

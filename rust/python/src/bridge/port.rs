@@ -31,6 +31,8 @@ pub(crate) struct Port {
     /// The address of the loop, to know it by. It cannot be used again while the port is open: the desk keeps the loop alive.
     event_loop: usize,
     runtime: Handle,
+    /// What is done with the loop once it is closed.
+    at_close: OnceLock<fn(&Bound<'_, PyAny>)>,
     /// Empty for a loop that cannot watch a descriptor.
     bell: OnceLock<Bell>,
     open: AtomicBool,
@@ -84,6 +86,7 @@ impl Port {
             runtime: runtime(py)?,
             generation: Generation::now(),
             event_loop: event_loop.as_ptr() as usize,
+            at_close: OnceLock::new(),
             bell: OnceLock::new(),
             open: AtomicBool::new(true),
             queue: Mutex::default(),
@@ -100,6 +103,11 @@ impl Port {
         };
         lock(&PORTS).push(Known { port: Arc::downgrade(&port), kept });
         Ok(port)
+    }
+
+    /// Has `hook` called with the loop once it is closed. The first hook stands.
+    pub(crate) fn at_close(&self, hook: fn(&Bound<'_, PyAny>)) {
+        let _ = self.at_close.set(hook);
     }
 
     /// Leaves a parcel for the loop. Any thread, no GIL. A closed port drops it.
@@ -243,9 +251,11 @@ impl Port {
         let desk = lock(&self.desk).take();
         // Dropped outside the locks: a Python object that dies here may call back.
         drop(parcels);
-        if let Some(desk) = desk {
-            desk.give_up();
+        let Some(desk) = desk else { return };
+        if let Some(at_close) = self.at_close.get() {
+            Python::try_attach(|py| at_close(desk.event_loop.bind(py)));
         }
+        desk.give_up();
     }
 
     pub(super) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
