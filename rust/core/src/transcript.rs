@@ -80,20 +80,23 @@ impl Transcript {
 
     /// The JSON form.
     pub fn to_json(&self) -> Vec<u8> {
-        let size: usize = self.messages.iter().map(|message| message.json().len() + 1).sum();
-        let mut out = Vec::with_capacity(size + 32);
-        out.extend_from_slice(OPENING.as_bytes());
+        self.json_slices().concat()
+    }
+
+    /// The JSON form as slices that are to follow each other: those of the messages are not copied.
+    pub fn json_slices(&self) -> Vec<Bytes> {
+        let mut slices = vec![Bytes::from_static(OPENING.as_bytes())];
         for run in self.messages.chunk_by(|before, message| message.follows(before)) {
             if let (Some(first), Some(last)) = (run.first(), run.last()) {
-                out.extend_from_slice(&first.through(last));
-                out.push(b',');
+                slices.push(first.through(last));
+                slices.push(Bytes::from_static(b","));
             }
         }
         if !self.is_empty() {
-            out.pop();
+            slices.pop();
         }
-        out.extend_from_slice(CLOSING.as_bytes());
-        out
+        slices.push(Bytes::from_static(CLOSING.as_bytes()));
+        slices
     }
 
     /// The messages in order.

@@ -3,6 +3,7 @@
 use bytes::Bytes;
 use pyo3::exceptions::{PyIndexError, PyOverflowError};
 use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList, PyNotImplemented, PySlice, PyTuple, PyType};
 use toolrelay_core::transcript::Transcript;
 
@@ -25,8 +26,7 @@ impl PyTranscript {
         if let Ok(transcript) = history.cast::<Self>() {
             return Ok(transcript.get().0.clone());
         }
-        let json: Vec<u8> = history.extract()?;
-        Transcript::from_json(json.into()).map_err(|error| errors::transcript_error(history.py(), &error))
+        Transcript::from_json(shared(history)?).map_err(|error| errors::transcript_error(history.py(), &error))
     }
 
     fn item<'py>(&self, py: Python<'py>, at: usize) -> PyResult<Bound<'py, PyAny>> {
@@ -42,20 +42,36 @@ impl PyTranscript {
     }
 }
 
+/// The bytes of a Python object. Those of `bytes` are not copied: the object lives as long as they do.
+fn shared(json: &Bound<'_, PyAny>) -> PyResult<Bytes> {
+    match json.extract::<PyBackedBytes>() {
+        Ok(bytes) => Ok(Bytes::from_owner(bytes)),
+        Err(_) => Ok(Bytes::from(json.extract::<Vec<u8>>()?)),
+    }
+}
+
 #[pymethods]
 impl PyTranscript {
     #[classmethod]
     fn from_json(_class: &Bound<'_, PyType>, py: Python<'_>, json: &Bound<'_, PyAny>) -> PyResult<Self> {
         let bytes: Bytes = match json.extract::<&str>() {
             Ok(text) => Bytes::copy_from_slice(text.as_bytes()),
-            Err(_) => Bytes::from(json.extract::<Vec<u8>>()?),
+            Err(_) => shared(json)?,
         };
         let read = py.detach(|| Transcript::from_json(bytes));
         read.map(Self).map_err(|error| errors::transcript_error(py, &error))
     }
 
-    fn to_json<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.0.to_json())
+    fn to_json<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let slices = self.0.json_slices();
+        PyBytes::new_with(py, slices.iter().map(Bytes::len).sum(), |mut free| {
+            for slice in &slices {
+                let (here, rest) = free.split_at_mut(slice.len());
+                here.copy_from_slice(slice);
+                free = rest;
+            }
+            Ok(())
+        })
     }
 
     #[getter]
@@ -132,6 +148,6 @@ impl PyTranscript {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyAny>, (Bound<'py, PyBytes>,))> {
         let read = slf.get_type().getattr("from_json")?;
-        Ok((read, (slf.get().to_json(slf.py()),)))
+        Ok((read, (slf.get().to_json(slf.py())?,)))
     }
 }

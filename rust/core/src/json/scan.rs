@@ -88,10 +88,26 @@ impl<'a> Scan<'a> {
         }
     }
 
+    /// Whether this byte comes next.
+    pub(crate) fn next_is(&mut self, byte: u8) -> bool {
+        self.skip_blanks();
+        self.peek() == Some(byte)
+    }
+
     /// Goes over this byte; stays, but for blanks, before any other.
     pub(crate) fn take(&mut self, byte: u8) -> Option<()> {
+        self.next_is(byte).then(|| self.at += 1)
+    }
+
+    /// Goes over this key (given with its quotes) and the colon behind it; stays before another key.
+    #[inline]
+    pub(crate) fn key(&mut self, quoted: &str) -> bool {
         self.skip_blanks();
-        (self.peek()? == byte).then(|| self.at += 1)
+        let is_it = self.text.as_bytes().get(self.at..).is_some_and(|rest| rest.starts_with(quoted.as_bytes()));
+        if is_it {
+            self.at += quoted.len();
+        }
+        is_it && self.take(b':').is_some()
     }
 
     /// Goes over one of these bytes and gives it.

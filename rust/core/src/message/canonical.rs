@@ -54,13 +54,18 @@ fn canonical(scan: &mut Scan<'_>) -> Option<(Body, bool)> {
     let mut seen = Seen::default();
     scan.take(b'{')?;
     loop {
-        match key(scan)? {
-            "role" => once(&mut seen.role, scan.string()?.plain()?)?,
-            "content" => once(&mut seen.content, text_or_null(scan)?)?,
-            "tool_call_id" => once(&mut seen.call, scan.string()?.plain()?)?,
-            "tool_calls" => once(&mut seen.calls, calls(scan)?)?,
-            "toolrelay" => once(&mut seen.extras, scan.value()?)?,
-            _ => return None,
+        if scan.key(r#""role""#) {
+            once(&mut seen.role, scan.string()?.plain()?)?;
+        } else if scan.key(r#""content""#) {
+            once(&mut seen.content, text_or_null(scan)?)?;
+        } else if scan.key(r#""tool_call_id""#) {
+            once(&mut seen.call, scan.string()?.plain()?)?;
+        } else if scan.key(r#""tool_calls""#) {
+            once(&mut seen.calls, calls(scan)?)?;
+        } else if scan.key(r#""toolrelay""#) {
+            once(&mut seen.extras, scan.value()?)?;
+        } else {
+            return None;
         }
         if scan.next_of(b",}")? == b'}' {
             break;
@@ -110,11 +115,14 @@ fn call(scan: &mut Scan<'_>) -> Option<Call> {
     let (mut id, mut kind, mut named) = (None, None, None);
     scan.take(b'{')?;
     loop {
-        match key(scan)? {
-            "id" => once(&mut id, said(scan.string()?)?)?,
-            "type" => once(&mut kind, scan.string()?)?,
-            "function" => once(&mut named, function(scan)?)?,
-            _ => return None,
+        if scan.key(r#""id""#) {
+            once(&mut id, said(scan.string()?)?)?;
+        } else if scan.key(r#""type""#) {
+            once(&mut kind, scan.string()?)?;
+        } else if scan.key(r#""function""#) {
+            once(&mut named, function(scan)?)?;
+        } else {
+            return None;
         }
         if scan.next_of(b",}")? == b'}' {
             break;
@@ -130,10 +138,12 @@ fn function(scan: &mut Scan<'_>) -> Option<(String, String)> {
     let (mut name, mut arguments) = (None, None);
     scan.take(b'{')?;
     loop {
-        match key(scan)? {
-            "name" => once(&mut name, said(scan.string()?)?)?,
-            "arguments" => once(&mut arguments, said(scan.string()?)?)?,
-            _ => return None,
+        if scan.key(r#""name""#) {
+            once(&mut name, said(scan.string()?)?)?;
+        } else if scan.key(r#""arguments""#) {
+            once(&mut arguments, said(scan.string()?)?)?;
+        } else {
+            return None;
         }
         if scan.next_of(b",}")? == b'}' {
             return Some((name?, arguments?));
@@ -141,21 +151,9 @@ fn function(scan: &mut Scan<'_>) -> Option<(String, String)> {
     }
 }
 
-/// A key, up to its value.
-fn key<'a>(scan: &mut Scan<'a>) -> Option<&'a str> {
-    let key = scan.string()?.plain()?;
-    scan.take(b':')?;
-    Some(key)
-}
-
 /// Content that is text or `null`, as it stands.
 fn text_or_null<'a>(scan: &mut Scan<'a>) -> Option<&'a str> {
-    let mut string = scan.clone();
-    if let Some(text) = string.string() {
-        *scan = string;
-        return Some(text.quoted);
-    }
-    scan.value().filter(|text| *text == "null")
+    if scan.next_is(b'"') { Some(scan.string()?.quoted) } else { scan.value().filter(|value| *value == "null") }
 }
 
 /// What a string says.
