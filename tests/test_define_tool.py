@@ -119,7 +119,7 @@ async def test_bare_decorator_takes_name_description_and_schema_from_the_functio
         """High water at a port."""
         return f"{port} {days}"
 
-    assert (tide.name, tide.description, tide.relay, tide.retry_safe) == ("tide", "High water at a port.", False, False)
+    assert (tide.name, tide.description, tide.relay) == ("tide", "High water at a port.", False)
     assert tide.schema == {
         "type": "object",
         "properties": {"port": {"type": "string"}, "days": {"type": "integer", "default": 1}},
@@ -133,12 +133,12 @@ async def test_bare_decorator_takes_name_description_and_schema_from_the_functio
 async def test_given_name_description_and_schema_win():
     schema = {"type": "object", "properties": {"port": {"enum": ["Ames"]}}, "required": ["port"]}
 
-    @define_tool(name="high_water", description="Told.", schema=schema, retry_safe=True)
+    @define_tool(name="high_water", description="Told.", schema=schema)
     async def tide(port: str) -> str:
         """Not told."""
         return port
 
-    assert (tide.name, tide.description, tide.schema, tide.retry_safe) == ("high_water", "Told.", schema, True)
+    assert (tide.name, tide.description, tide.schema) == ("high_water", "Told.", schema)
     assert await call(tide, {"port": "Ames"}) == ToolOutput("Ames")
     assert define_tool(tide.function, "Other.").description == "Other."
 

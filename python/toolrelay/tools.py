@@ -117,15 +117,13 @@ class Parked(Exception):  # noqa: N818 - no error: it may be raised to leave a d
 class Tool(Value):
     """A tool as the toolkit takes it; made by `define_tool` or `relay_tool`.
 
-    `schema` is this tool's own copy. `retry_safe` says that a call which a crash interrupted may
-    run again. Calling the tool calls its function.
+    `schema` is this tool's own copy. Calling the tool calls its function.
     """
 
     name: str
     description: str
     schema: dict[str, Any]
     relay: bool
-    retry_safe: bool
     function: Callable[..., Any] | None
     call: Call | None
 
@@ -135,7 +133,6 @@ class Tool(Value):
         description: str,
         schema: dict[str, Any],
         relay: bool = False,
-        retry_safe: bool = False,
         function: Callable[..., Any] | None = None,
         call: Call | None = None,
     ) -> None:
@@ -143,7 +140,6 @@ class Tool(Value):
         put(self, "description", description)
         put(self, "schema", schema)
         put(self, "relay", relay)
-        put(self, "retry_safe", retry_safe)
         put(self, "function", function)
         put(self, "call", call)
 
@@ -181,8 +177,6 @@ def define_tool(
     /,
     description: str | None = None,
     schema: Schema | None = None,
-    *,
-    retry_safe: bool = False,
 ) -> Tool: ...
 
 
@@ -192,8 +186,6 @@ def define_tool(
     description: str,
     schema: Schema | None,
     fn: Callable[[dict[str, Any], ToolContext], Any],
-    *,
-    retry_safe: bool = False,
 ) -> Tool: ...
 
 
@@ -202,8 +194,6 @@ def define_tool(
     name: str | None = None,
     description: str | None = None,
     schema: Schema | None = None,
-    *,
-    retry_safe: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -212,8 +202,6 @@ def define_tool(
     description: str | None = None,
     schema: Schema | None = None,
     fn: Callable[..., Any] | None = None,
-    *,
-    retry_safe: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """A tool that runs in this process.
 
@@ -243,7 +231,7 @@ def define_tool(
         tool = _name(name)
         call = raw(tool, fn)
         told, own = _describe(tool, description), _own(tool, schema)
-        return Tool(tool, told, own, retry_safe=retry_safe, function=fn, call=call)
+        return Tool(tool, told, own, function=fn, call=call)
     frame = currentframe()
     scope = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
 
@@ -251,7 +239,7 @@ def define_tool(
         tool = _name(name if isinstance(name, str) else getattr(function, "__name__", None))
         made = typed(tool, function, None if schema is None else _own(tool, schema), scope)
         told = _describe(tool, made.description if description is None else description)
-        return Tool(tool, told, made.schema, retry_safe=retry_safe, function=function, call=made.call)
+        return Tool(tool, told, made.schema, function=function, call=made.call)
 
     return define(name) if callable(name) else define
 

@@ -26,7 +26,7 @@ async def tide(port: str) -> float:
     return 4.2
 
 
-@define_tool(name="moor_boat", retry_safe=True)
+@define_tool(name="moor_boat")
 def moor(berth: int, context: ToolContext) -> str | Parked:
     """Moors."""
     assert_type(context.answer, Answer | None)
