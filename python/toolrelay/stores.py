@@ -110,9 +110,8 @@ class Store(Protocol):
     The methods run on the caller's event loop, as tasks with its context variables.
 
     A `StoreError` that a method raises reaches the caller as it is, and any other exception as the cause of a
-    `StoreUnavailable`. After a `commit` that failed in that way, or with `StoreUnavailable` or `StoreLocked` itself,
-    nobody knows whether it was applied: the conversation is loaded again, and where its version says that it was not,
-    the commit is tried anew, twice at most.
+    `StoreUnavailable`. After a `commit` that failed as unavailable or locked nobody knows whether it was applied: the
+    conversation is loaded again, and where its version says that it was not, the commit is tried anew, twice at most.
 
     >>> import asyncio
     >>> from toolrelay import Toolkit, create_in_process_client

@@ -7,6 +7,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use tokio::time::sleep;
+use toolrelay_core::message::Message;
 use toolrelay_core::reply::{Provider, Reply, Stop};
 use toolrelay_core::request::Request;
 use toolrelay_core::run::StartError;
@@ -133,7 +134,7 @@ async fn check(world: &World, report: &Report, deaths: usize, place: &str) {
 
     let stored = world.stored().await;
     let bytes: Vec<_> = stored.messages.iter().map(|(_, bytes)| bytes.clone()).collect();
-    let told: Vec<_> = transcript.messages().iter().map(|message| message.to_bytes()).collect();
+    let told: Vec<_> = transcript.messages().iter().map(Message::to_bytes).collect();
     assert_eq!(bytes, told, "{place}");
     assert!(stored.requests.is_empty() && stored.lease.is_none(), "{place}: {stored:?}");
 }

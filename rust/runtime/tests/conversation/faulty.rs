@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::Notify;
@@ -21,6 +22,8 @@ pub(crate) enum Fault {
     LostBefore,
     /// The store does not answer, but has got the write.
     LostAfter,
+    /// Another process has the store locked.
+    Locked,
 }
 
 #[derive(Debug)]
@@ -126,6 +129,9 @@ impl Store for Faulty {
                 self.die().await?
             }
             Some(Fault::LostBefore) => return Err(lost()),
+            Some(Fault::Locked) => {
+                return Err(StoreError::Locked { store: "the test's".into(), waited: Duration::from_secs(5) });
+            }
             Some(Fault::LostAfter) => {
                 self.apply(id, write).await?;
                 return Err(lost());

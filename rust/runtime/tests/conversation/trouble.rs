@@ -78,3 +78,18 @@ async fn a_renewal_that_fails_while_the_lease_lasts_is_made_up_for() {
         assert_eq!(world.model_calls(), 1, "{fault:?}");
     }
 }
+
+#[tokio::test]
+async fn a_lock_is_told_to_a_claim_and_waited_out_by_a_run() {
+    let world = World::in_memory(vec![calls(&[("a", "note")]), says("the end")]);
+    world.store.fail(0, Fault::Locked);
+    let refused = world.ask("go").await;
+    let locked = |error: &ConversationError| matches!(error, ConversationError::Store(StoreError::Locked { .. }));
+    assert!(matches!(&refused, Err(RunError::Conversation(error)) if locked(error)), "{refused:?}");
+    assert_eq!((world.store.written().len(), world.model_calls()), (0, 0));
+
+    world.store.fail(1, Fault::Locked);
+    world.store.fail(4, Fault::Locked);
+    assert_eq!(world.ask("go").await.unwrap().text, "the end");
+    assert_eq!((world.model_calls(), world.ran()), (2, vec!["a".to_owned()]));
+}

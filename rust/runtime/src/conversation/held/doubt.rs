@@ -10,15 +10,22 @@ use crate::conversation::Held;
 use crate::store::{StoreError, Write};
 
 impl Held {
-    /// Applies a write against the version that is held; trouble that may pass is given time.
+    /// Applies a write against the version that is held; trouble that may pass is given time. One
+    /// that waited for a lock in vain waits again only if there is work to lose.
     pub(super) async fn commit(&mut self, write: Write) -> Result<(), StoreError> {
         for pause in PAUSES {
             match self.try_commit(&write).await {
-                Err(error) if may_pass(&error) => sleep(pause).await,
+                Err(StoreError::Locked { .. }) if self.is_held() => sleep(pause).await,
+                Err(StoreError::Unavailable { .. }) => sleep(pause).await,
                 ended => return ended,
             }
         }
         self.try_commit(&write).await
+    }
+
+    /// Whether the claim was made.
+    fn is_held(&self) -> bool {
+        self.until_ms > i64::MIN
     }
 
     async fn try_commit(&mut self, write: &Write) -> Result<(), StoreError> {
@@ -59,8 +66,7 @@ impl Held {
             return Ok(false);
         }
         let ours = found.filter(|found| found.version == write.expect + 1 && found.epoch == self.epoch);
-        let is_held = self.until_ms > i64::MIN;
-        if ours.is_some_and(|ours| is_held || (ours.lease == write.lease && ours.lease.is_some())) {
+        if ours.is_some_and(|ours| self.is_held() || (ours.lease == write.lease && ours.lease.is_some())) {
             return Ok(true);
         }
         Err(StoreError::Conflict { expected: write.expect, found: version })
