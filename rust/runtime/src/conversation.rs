@@ -7,6 +7,7 @@ mod answering;
 mod error;
 mod held;
 mod replay;
+mod same;
 mod stored;
 
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Answers to stored conversations: exactly one works, the same one again gets the same outcome,
 //! another one is told so (contract 7.2 to 7.4).
 
-use serde_json::Value;
 use toolrelay_core::answer::Answer;
 use toolrelay_core::message::{Body, Message};
 use toolrelay_core::repair::Warning;
@@ -11,6 +10,7 @@ use toolrelay_core::run::{Run, RunConfig};
 use toolrelay_core::tool::Tools;
 use toolrelay_core::transcript::Transcript;
 
+use crate::conversation::same::same;
 use crate::conversation::{ATTEMPTS, Claimed, ConversationError, Conversations, Held, Replay};
 use crate::conversation::{check_free, lease_left, stored};
 use crate::drive::now_ms;
@@ -135,13 +135,10 @@ fn is_prompt(message: &Message) -> bool {
     matches!(message.body(), Body::User)
 }
 
-/// Where among the answers of the request this very one stands; the order of its keys does not
-/// matter.
+/// Where among the answers of the request this very one stands.
 fn place_of(answer: &Answer, row: &StoredRequest) -> Option<usize> {
-    let text = serde_json::to_vec(answer).ok()?;
-    let value = || serde_json::from_slice::<Value>(&text).ok();
-    let same = |old: &[u8]| old == text || serde_json::from_slice(old).is_ok_and(|old: Value| Some(old) == value());
-    row.answers.iter().position(|old| same(old))
+    let new = serde_json::to_vec(answer).ok()?;
+    row.answers.iter().position(|old| same(old, &new))
 }
 
 /// The row of a request that gets an answer. What the answer leaves waiting is known when the run

@@ -60,6 +60,29 @@ async fn an_answer_that_a_parser_cannot_hold_is_known_again_by_its_text() {
 }
 
 #[tokio::test]
+async fn answers_that_differ_where_a_float_would_not_are_different() {
+    let given = r#"{"output":{"list":[1,{"id":12345678901234567890123}],"text":"caf\u00e9"}}"#;
+    let spelled = r#"{ "output": {"text":"café","list":[1, {"id": 12345678901234567890123}]} }"#;
+    let world = World::in_memory(vec![calls(&[("a", "click")]), says("clicked")]);
+    let halted = world.ask("go").await.unwrap();
+    let pending = &halted.suspensions[0];
+    let answer = |data: &str| Answer { data: Some(Json::parse(data).unwrap()), ..yes(pending) };
+    let first = world.answer(pending, &answer(given)).await.unwrap();
+    assert_eq!(world.answer(pending, &answer(spelled)).await.unwrap(), first);
+    let others = [
+        given.replace("123}", "124}"),
+        given.replace("[1,", "[1.0,"),
+        given.replace("[1,", "[1,1,"),
+        given.replace("caf", "Caf"),
+        given.replace("\"text\"", "\"texts\""),
+        given.replace("}}", "},\"isError\":false}"),
+    ];
+    for other in others {
+        assert_eq!(refusal(world.answer(pending, &answer(&other)).await), already(&pending.id), "{other}");
+    }
+}
+
+#[tokio::test]
 async fn the_same_answer_while_it_is_worked_on_is_in_progress() {
     for world in World::each(&[calls(&[("a", "click")]), says("clicked")]) {
         let halted = world.ask("go").await.unwrap();
@@ -80,6 +103,41 @@ async fn the_same_answer_while_it_is_worked_on_is_in_progress() {
         let first = working.await.unwrap().unwrap();
         assert_eq!(world.answer(pending, &answer).await.unwrap(), first);
         assert_eq!(world.model_calls(), 2);
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_another_worker_takes_between_two_reads_is_told_what_came_of_it() {
+    for world in World::each(&[calls(&[("a", "click"), ("b", "pay")]), says("clicked")]) {
+        let halted = world.ask("go").await.unwrap();
+        let (relay, approval) = (&halted.suspensions[0], &halted.suspensions[1]);
+        world.answer(relay, &results(&relay.id, &[("a", "ok")])).await.unwrap();
+        world.hold_model();
+        let other = {
+            let (world, approval) = (world.clone(), approval.clone());
+            move || async move { world.answer(&approval, &yes(&approval)).await.unwrap() }
+        };
+        let (taken, started) = (other.clone(), world.clone());
+        world.store.meanwhile(async move {
+            tokio::spawn(taken());
+            while started.model_calls() < 2 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let in_progress = ConversationError::AnswerInProgress { request: approval.id.to_string() };
+        assert_eq!(refusal(world.answer(approval, &yes(approval)).await), in_progress);
+
+        world.stage.model.add_permits(1);
+        let ended = world.clone();
+        world.store.meanwhile(async move {
+            while ended.stored().await.state == State::Running {
+                sleep(Duration::from_millis(1)).await;
+            }
+        });
+        let told = world.answer(approval, &yes(approval)).await.unwrap();
+        assert_eq!((told.text.as_str(), told.transcript.len()), ("clicked", 5));
+        assert_eq!(other().await, told);
+        assert_eq!((world.model_calls(), world.ran()), (2, vec!["b".to_owned(), "b+".to_owned()]));
     }
 }
 

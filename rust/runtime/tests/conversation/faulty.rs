@@ -1,12 +1,14 @@
 //! A store around a store: it records what is written, fails or dies at a chosen commit, and lets
 //! leases run out when a test says so.
 
+use std::fmt;
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
 use toolrelay_runtime::store::{Conversation, ConversationId, Store, StoreError, StoredRequest, Write};
@@ -26,12 +28,19 @@ pub(crate) enum Fault {
     Locked,
 }
 
-#[derive(Debug)]
 pub(crate) struct Faulty {
     inner: Arc<dyn Store>,
     plan: Mutex<Plan>,
     died: Notify,
     leases_over: AtomicBool,
+    /// What happens elsewhere before a request is next read.
+    meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
+}
+
+impl fmt::Debug for Faulty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Faulty")
+    }
 }
 
 #[derive(Debug, Default)]
@@ -44,7 +53,18 @@ struct Plan {
 
 impl Faulty {
     pub(crate) fn new(inner: Arc<dyn Store>) -> Arc<Self> {
-        Arc::new(Self { inner, plan: Mutex::default(), died: Notify::new(), leases_over: AtomicBool::new(false) })
+        Arc::new(Self {
+            inner,
+            plan: Mutex::default(),
+            died: Notify::new(),
+            leases_over: AtomicBool::new(false),
+            meanwhile: Mutex::default(),
+        })
+    }
+
+    /// This happens between a load of the conversation and the read of a request that follows it.
+    pub(crate) fn meanwhile(&self, happens: impl Future<Output = ()> + Send + 'static) {
+        *self.meanwhile.lock().unwrap() = Some(Box::pin(happens));
     }
 
     /// The commit after `ahead` others from now on goes wrong.
@@ -115,6 +135,10 @@ impl Store for Faulty {
 
     async fn request(&self, id: &ConversationId, request: &str) -> Result<Option<StoredRequest>, StoreError> {
         yield_now().await;
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(happens) = meanwhile {
+            happens.await;
+        }
         self.inner.request(id, request).await
     }
 
