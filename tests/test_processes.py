@@ -248,6 +248,26 @@ def test_i4_a_server_that_loads_its_program_before_it_forks(script):
     assert script(program) == Ended(0, "[0, 0, 0]\n", "")
 
 
+def test_i4_a_child_that_is_forked_inside_a_loop_ends_at_once_and_leaves_the_runs_to_its_parent(script):
+    program = """
+    async def main():
+        running = [asyncio.create_task(run) for run in busy()]
+        await asyncio.sleep(0.1)
+        child = os.fork()
+        if not child:
+            thread = threading.Thread(target=lambda: print(client.run_sync("go", TOOLS).text, flush=True))
+            thread.start()
+            thread.join()
+            sys.exit(5)  # through the loop, which cancels its parent's tasks
+        while not (ended := os.waitpid(child, os.WNOHANG))[0]:
+            await asyncio.sleep(0.01)
+        print(os.waitstatus_to_exitcode(ended[1]), [task.done() for task in running], flush=True)
+        os._exit(0)  # asyncio itself is not whole any more: the child took its pipe out of the selector they share
+    asyncio.run(main())
+    """
+    assert script(program) == Ended(0, "7\n5 [False, False, False, False, True]\n", "")
+
+
 ENDS = {
     "falls off the end": ("", 0, ""),
     "exits": ("sys.exit(3)", 3, ""),

@@ -283,9 +283,11 @@ async def _end(segment: Segment, pending: Request | None = None, conversation: s
 async def _settled(segment: Segment) -> Transcript | None:
     """Waits until a cancelled run has settled and saved what was under way, and its tasks have cleaned up.
 
-    The transcript, or None where there is none or the store takes too long.
+    The transcript, or None where there is none, the store takes too long, or a fork left the run to its parent.
     """
     ended = segment.ended()
+    if ended is None:
+        return None
     await _all_done([ended])
     await _all_done(segment.given_up())
     if not ended.done():

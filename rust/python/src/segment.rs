@@ -79,9 +79,13 @@ impl Segment {
         self.future.clone_ref(py)
     }
 
-    /// The end of the run once more, for a caller whose future was cancelled.
-    fn ended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        future_into_py(py, wait(self.ended.clone(), None))
+    /// The end of the run once more, for a caller whose future was cancelled. A forked child gets none: the run is its
+    /// parent's.
+    fn ended<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        if !self.port.is_of_this_process() {
+            return Ok(None);
+        }
+        future_into_py(py, wait(self.ended.clone(), None)).map(Some)
     }
 
     /// The tasks that an ended run gave up and that may not be done with their cleaning up; each is told once.
