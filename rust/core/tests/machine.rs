@@ -135,6 +135,23 @@ fn e4_a_reply_that_the_provider_paused_can_be_gone_on_from() {
 }
 
 #[test]
+fn e4_pauses_are_bounded_in_a_row_and_only_so() {
+    let paused = || Reply { stop: Stop::Paused, ..text("looking") };
+    let mut run = started();
+    for _ in 0..2 {
+        for _ in 0..16 {
+            says(&mut run, paused());
+        }
+        says(&mut run, calls(&["nobody"]));
+    }
+    assert_eq!((run.turns(), run.outcome()), (2, None));
+    for _ in 0..17 {
+        says(&mut run, paused());
+    }
+    assert_eq!((run.outcome(), run.finish_reason()), (Some(&Outcome::Finished), Some("pause")));
+}
+
+#[test]
 fn h11_a_saved_run_of_another_format_is_a_typed_error() {
     let saved = started().to_json().unwrap();
     let mut value: Value = serde_json::from_slice(&saved).unwrap();
