@@ -154,7 +154,8 @@ async def test_a_store_that_fails_for_good_under_way_leaves_the_transcript_in_th
     client, _ = client_of(store, says(call("tally")), "seven")
     with pytest.raises(StoreUnavailable) as caught:
         await client.ask("count", TOOLKIT, id="c-1")
-    assert [message["role"] for message in caught.value.transcript] == ["user", "assistant"]
+    prompt, reply, result = caught.value.transcript
+    assert (prompt["content"], reply["tool_calls"][0]["id"], result["tool_call_id"]) == ("count", "k1", "k1")
     assert isinstance(caught.value.__cause__, OSError)
 
 

@@ -77,11 +77,18 @@ pub struct Surroundings<'a> {
 /// before the end is saved: nothing works on behind a saved end.
 pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) -> Result<(), StoreError> {
     let mut under_way: FuturesUnordered<BoxFuture<'static, Input>> = FuturesUnordered::new();
+    let mut wanted = Vec::new();
     let mut stopped = pin!(around.stop.cancelled());
     let mut late = pin!(at(around.deadline));
     let mut renew_at = log.renewal().map(|every| Instant::now() + every);
     loop {
-        let mut wanted = Vec::new();
+        if around.stop.is_cancelled() {
+            // A result that is there is kept, whoever came first.
+            while let Some(Some(input)) = under_way.next().now_or_never() {
+                take(run, input, around);
+            }
+            take(run, Input::Cancelled, around);
+        }
         let mut over = false;
         while let Some(output) = run.poll() {
             match output {
@@ -93,26 +100,39 @@ pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) 
             under_way.clear();
             return log.save(run).await;
         }
-        if !wanted.is_empty() {
-            log.save(run).await?;
+        // What else has ended by now is saved along with it.
+        if let Some(Some(input)) = under_way.next().now_or_never() {
+            take(run, input, around);
+            continue;
         }
-        under_way.extend(wanted.into_iter().filter_map(|effect| start(effect, run, around)));
+        log.save(run).await?;
+        if around.stop.is_cancelled() {
+            continue;
+        }
+        under_way.extend(wanted.drain(..).filter_map(|effect| start(effect, run, around)));
         // In this order: a run whose effects all end at once can be stopped, too.
-        let input = tokio::select! {
-            biased;
-            () = &mut stopped => Input::Cancelled,
-            () = &mut late => Input::TimedOut,
-            () = at(renew_at) => {
-                log.renew().await?;
-                renew_at = log.renewal().map(|every| Instant::now() + every);
-                continue;
+        let input = loop {
+            tokio::select! {
+                biased;
+                () = &mut stopped => break None,
+                () = &mut late => break Some(Input::TimedOut),
+                () = at(renew_at) => {
+                    log.renew().await?;
+                    renew_at = log.renewal().map(|every| Instant::now() + every);
+                }
+                Some(input) = under_way.next() => break Some(input),
             }
-            Some(input) = under_way.next() => input,
         };
-        // Every input answers an effect that this loop started, so none is refused; were one, the
-        // run would be unchanged and the loop would go on.
-        let _ = run.handle(input, around.tools);
+        if let Some(input) = input {
+            take(run, input, around);
+        }
     }
+}
+
+/// Every input answers an effect that the driver started, so none is refused; were one, the run
+/// would be unchanged and go on.
+fn take(run: &mut Run, input: Input, around: &Surroundings<'_>) {
+    let _ = run.handle(input, around.tools);
 }
 
 /// Starts an effect. An abort comes only with the end of a run, where everything under way is

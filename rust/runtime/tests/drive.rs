@@ -343,8 +343,10 @@ async fn what_is_new_is_saved_before_anything_starts_and_the_end_after_everythin
     let prompt = Some(Message::user("go"));
     let (mut run, _) = Run::start(Transcript::default(), prompt, OnPending::Refuse, &config).unwrap();
     drive(&mut run, &around, &mut Noted(diary.clone())).await.unwrap();
-    let expected =
-        ["saved so far", "model asked", "saved so far", "renewed", "renewed", "tool dropped", "saved the end"];
+    let begun = ["saved so far", "model asked", "saved so far"];
+    // One of the two calls has ended.
+    let rest = ["saved so far", "renewed", "renewed", "tool dropped", "saved the end"];
+    let expected: Vec<&str> = begun.into_iter().chain(rest).collect();
     assert_eq!(diary.read(), expected);
 }
 
