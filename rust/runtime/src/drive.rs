@@ -77,39 +77,34 @@ pub struct Surroundings<'a> {
 /// before the end is saved: nothing works on behind a saved end.
 pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) -> Result<(), StoreError> {
     let mut under_way: FuturesUnordered<BoxFuture<'static, Input>> = FuturesUnordered::new();
-    let mut wanted = Vec::new();
     let mut stopped = pin!(around.stop.cancelled());
     let mut late = pin!(at(around.deadline));
     let mut renew_at = log.renewal().map(|every| Instant::now() + every);
     loop {
+        // What else has ended by now is saved along with it, and kept whoever stops the run.
+        while let Some(Some(input)) = under_way.next().now_or_never() {
+            take(run, input, around);
+        }
         if around.stop.is_cancelled() {
-            // A result that is there is kept, whoever came first.
-            while let Some(Some(input)) = under_way.next().now_or_never() {
-                take(run, input, around);
-            }
             take(run, Input::Cancelled, around);
         }
-        let mut over = false;
-        while let Some(output) = run.poll() {
-            match output {
-                Output::Effect(effect) => wanted.push(effect),
-                Output::Done(_) => over = true,
-            }
-        }
+        let over = run.outcome().is_some();
         if over {
             under_way.clear();
-            return log.save(run).await;
-        }
-        // What else has ended by now is saved along with it.
-        if let Some(Some(input)) = under_way.next().now_or_never() {
-            take(run, input, around);
-            continue;
         }
         log.save(run).await?;
+        if over {
+            return Ok(());
+        }
         if around.stop.is_cancelled() {
             continue;
         }
-        under_way.extend(wanted.drain(..).filter_map(|effect| start(effect, run, around)));
+        while let Some(output) = run.poll() {
+            match output {
+                Output::Effect(effect) => under_way.extend(start(effect, run, around)),
+                Output::Done(_) => {}
+            }
+        }
         // In this order: a run whose effects all end at once can be stopped, too.
         let input = loop {
             tokio::select! {
