@@ -94,7 +94,7 @@ impl Prefix {
     /// and that it is the model's turn.
     pub fn body(&self, messages: &[Message]) -> Result<Body, WireError> {
         balance::check(self.style, messages)?;
-        let mut body = Body { chunks: Vec::with_capacity(2 * messages.len() + 8), len: 0 };
+        let mut body = Body { chunks: Vec::with_capacity(messages.len().min(32) + 8), len: 0 };
         body.push(self.bytes.clone());
         match self.style {
             Style::OpenAi => openai::push_messages(&mut body, self, messages),
