@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+import sys
 from collections.abc import Sequence
 
 import pytest
@@ -105,6 +106,22 @@ def test_a_transcript_has_a_json_twin(transcript):
 def test_the_bytes_of_a_message_are_kept():
     text = '{"format":1,"messages":[{ "role":"user",  "content":"a\\u00e4 \\/ b" }]}'
     assert b'{ "role":"user",  "content":"a\\u00e4 \\/ b" }' in Transcript.from_json(text).to_json()
+
+
+def test_bytes_are_held_as_long_as_a_transcript_needs_them():
+    document = json.dumps(MESSAGES).encode()
+    before = sys.getrefcount(document)
+    transcript = Transcript.from_json(document)
+    assert sys.getrefcount(document) > before
+    del transcript
+    assert sys.getrefcount(document) == before
+
+
+def test_bytes_that_change_later_change_no_transcript():
+    document = bytearray(json.dumps(MESSAGES).encode())
+    transcript = Transcript.from_json(document)
+    document[:] = bytes(len(document))
+    assert transcript == MESSAGES
 
 
 @pytest.mark.parametrize(
