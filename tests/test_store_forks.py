@@ -33,7 +33,11 @@ store = SqliteStore(sys.argv[1])
 
 def run(program: str, file: Path) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM + program, str(file)], capture_output=True, text=True, timeout=60
+        # Since 3.12 Python warns of every fork beside a thread.
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", PROGRAM + program, str(file)],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
