@@ -48,7 +48,7 @@ STARTED := $(shell date +%s)
 stage = @printf '\n== %s (after %d s)\n' '$(strip $(1))' "$$(($$(date +%s) - $(STARTED)))"
 # $(call install, environment): installs into an empty virtual environment. Its pip is that of the tools: it is new enough.
 define install
-	$(PYTHON) -m venv --clear --without-pip $(strip $(1))
+	$(TOOLS)/bin/python -m venv --clear --without-pip $(strip $(1))
 	$(TOOLS)/bin/python -m pip --python $(strip $(1))/bin/python install --quiet
 endef
 
@@ -62,10 +62,14 @@ $(TOOLS)/.done: pyproject.toml | machine
 # The wheel that tests and demo install, with the wheels it depends on: quick to build, checks of debug builds on.
 build/wheelhouse/.done: $(SOURCES) $(TOOLS)/.done
 	$(call stage, wheel)
-	rm -rf build/wheelhouse build/sdist
+	rm -rf build/wheelhouse
 	$(TOOLS)/bin/maturin build --interpreter $(PYO3_PYTHON) --out build/wheelhouse
-	$(TOOLS)/bin/maturin sdist --out build/sdist
 	$(TOOLS)/bin/python -m pip wheel --quiet --wheel-dir build/wheelhouse build/wheelhouse/toolrelay-*.whl
+	touch $@
+
+build/sdist/.done: $(SOURCES) $(TOOLS)/.done
+	rm -rf build/sdist
+	$(TOOLS)/bin/maturin sdist --out build/sdist
 	touch $@
 
 $(DEMO)/.done: build/wheelhouse/.done
@@ -73,7 +77,7 @@ $(DEMO)/.done: build/wheelhouse/.done
 	touch $@
 
 .PHONY: environment
-environment: build/wheelhouse/.done
+environment: build/wheelhouse/.done build/sdist/.done
 	$(call stage, environment)
 	$(call install, $(TEST)) "$$(echo build/wheelhouse/toolrelay-*.whl)[demo]" --group test
 
