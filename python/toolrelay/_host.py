@@ -7,12 +7,13 @@ learns the end through the reply. It decides nothing of the run.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures.thread  # noqa: F401 - asyncio would import it in the middle of a run, where a fork may find it half done
 import inspect
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolrelay._json import encode
+from toolrelay._json import decode, encode
 from toolrelay._text import clean, describe
 from toolrelay.errors import PayloadError
 from toolrelay.inprocess import InProcessRequest, reply_of
@@ -157,4 +158,5 @@ def _is_async(function: Callable[[Any], Any]) -> bool:
     return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
 
 
+encode(decode(b"{}"))  # has them import `json` now, for the same reason
 _OURS = frozenset(function.__code__ for function in (_run_tool, _ask, _generate, _store))

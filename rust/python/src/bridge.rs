@@ -22,13 +22,20 @@ use futures_util::FutureExt as _;
 use futures_util::future::{AbortHandle, Abortable};
 use pyo3::IntoPyObjectExt as _;
 use pyo3::exceptions::PyRuntimeError;
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict as _;
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use crate::once::intern;
+
 pub(crate) use port::Port;
 pub(crate) use probe::{_bridge_probe, _bridge_probes_alive};
+
+/// Makes the classes of the bridge: made at first use, they could be found half made by a fork.
+pub(crate) fn prepare(py: Python<'_>) {
+    py.get_type::<drain::Drain>();
+    py.get_type::<desk::Waiter>();
+}
 
 /// A Rust future as a future of the running asyncio loop.
 ///

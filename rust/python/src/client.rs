@@ -22,7 +22,7 @@ use toolrelay_runtime::retry::RetryPolicy;
 
 use crate::bridge::{Port, future_into_py};
 use crate::conversation::Looked;
-use crate::host::{Objects, PyHost};
+use crate::host::{self, Objects, PyHost};
 use crate::model::PyModel;
 use crate::segment::Segment;
 use crate::stores::AnyStore;
@@ -69,6 +69,7 @@ impl NativeClient {
             Err(_) => Reached::InProcess { generate: model.clone().unbind(), system: system_prompt },
         };
         let py = model.py();
+        host::module(py)?;
         Ok(Self {
             reached,
             store: AnyStore::of(store)?,

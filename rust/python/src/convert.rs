@@ -1,6 +1,5 @@
 //! Values that cross between Python and Rust as JSON bytes, and the Python types that wrap them.
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyType};
@@ -8,11 +7,12 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::errors;
+use crate::once::{self, intern};
 
 /// A Python object for JSON text: integers of any size stay exact.
 pub(crate) fn loads<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-    DECODE.import(py, "toolrelay._json", "decode")?.call1((PyBytes::new(py, json),))
+    once::import(&DECODE, py, "toolrelay._json", "decode")?.call1((PyBytes::new(py, json),))
 }
 
 /// A value read from the JSON that the Python side wrote.

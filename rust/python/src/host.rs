@@ -7,7 +7,6 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
@@ -19,6 +18,7 @@ use toolrelay_runtime::toolkit::Toolkit;
 
 use crate::bridge::Port;
 use crate::convert;
+use crate::once::{intern, once};
 
 pub(crate) use reply::{End, Reply};
 
@@ -107,11 +107,17 @@ fn start<A>(py: Python<'_>, starter: &str, objects: &Objects, arguments: A, repl
 where
     A: for<'py> FnOnce(Python<'py>, &Objects) -> PyResult<Vec<Bound<'py, PyAny>>>,
 {
-    let module = HOST.get_or_try_init(py, || py.import("toolrelay._host").map(Bound::unbind))?;
+    let module = module(py)?;
     let mut all = vec![objects.context.bind(py).clone()];
     all.extend(arguments(py, objects)?);
     all.push(Bound::new(py, reply)?.into_any());
-    module.bind(py).getattr(starter)?.call1(PyTuple::new(py, all)?).map(Bound::unbind)
+    module.getattr(starter)?.call1(PyTuple::new(py, all)?).map(Bound::unbind)
+}
+
+/// The Python half of this module. A client imports it when it is made, so that no run does: a fork that finds it half imported by
+/// another thread has a child that waits for ever.
+pub(crate) fn module(py: Python<'_>) -> PyResult<Bound<'_, PyModule>> {
+    once(&HOST, py, || py.import("toolrelay._host"))
 }
 
 /// A loop was closed: ends what it did for runs.

@@ -8,6 +8,7 @@ mod errors;
 mod host;
 mod interpreter;
 mod model;
+mod once;
 mod result;
 mod segment;
 mod stores;
@@ -43,6 +44,8 @@ mod _core {
     fn start(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;
         pyo3::types::PySequence::register::<super::transcript::PyTranscript>(module.py())?;
-        super::interpreter::claim(module.py())
+        super::interpreter::claim(module.py())?;
+        super::bridge::prepare(module.py());
+        Ok(())
     }
 }

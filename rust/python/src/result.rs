@@ -16,6 +16,7 @@ use toolrelay_core::transcript::Transcript;
 use toolrelay_runtime::client::Report;
 
 use crate::convert;
+use crate::once::once;
 use crate::transcript::PyTranscript;
 
 pub(crate) use record::ToolCallRecord;
@@ -73,26 +74,26 @@ impl RunResult {
 
     #[getter]
     fn messages(&self, py: Python<'_>) -> PyResult<Py<PyTranscript>> {
-        let make = || Py::new(py, PyTranscript::from(self.report.transcript.clone()));
-        self.messages.get_or_try_init(py, make).map(|messages| messages.clone_ref(py))
+        let make = || Bound::new(py, PyTranscript::from(self.report.transcript.clone()));
+        once(&self.messages, py, make).map(Bound::unbind)
     }
 
     #[getter]
     fn tool_calls<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let make = || {
             let records = self.report.transcript.call_records(self.report.first);
-            PyTuple::new(py, records.into_iter().map(ToolCallRecord)).map(Bound::unbind)
+            PyTuple::new(py, records.into_iter().map(ToolCallRecord))
         };
-        self.calls.get_or_try_init(py, make).map(|calls| calls.bind(py).clone())
+        once(&self.calls, py, make)
     }
 
     #[getter]
     fn suspensions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let make = || {
             let requests = self.report.suspensions.iter().map(|request| convert::relay(py, "Request", request));
-            PyTuple::new(py, requests.collect::<PyResult<Vec<_>>>()?).map(Bound::unbind)
+            PyTuple::new(py, requests.collect::<PyResult<Vec<_>>>()?)
         };
-        self.suspensions.get_or_try_init(py, make).map(|suspensions| suspensions.bind(py).clone())
+        once(&self.suspensions, py, make)
     }
 
     #[getter]

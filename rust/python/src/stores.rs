@@ -8,7 +8,6 @@ use std::cell::Cell;
 use std::path::PathBuf;
 use std::sync::{Arc, Once};
 
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;
 use toolrelay_runtime::store::{ForkHold, MemoryStore, SqliteStore, Store, hold_for_fork};
@@ -16,6 +15,7 @@ use toolrelay_runtime::store::{ForkHold, MemoryStore, SqliteStore, Store, hold_f
 use crate::bridge::future_into_py;
 use crate::errors;
 use crate::host::PyHost;
+use crate::once::intern;
 use values::GivenWrite;
 
 pub(crate) use python::{Kept, PyStore, Raised, read};

@@ -8,12 +8,12 @@ use std::sync::Arc;
 use futures_util::future::AbortHandle;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use slab::Slab;
 use tokio::runtime::Handle;
 
 use super::port::Port;
+use crate::once::intern;
 
 /// A Rust future that the loop's thread wants done.
 pub(super) type Errand = Pin<Box<dyn Future<Output = ()> + Send>>;

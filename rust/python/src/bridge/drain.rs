@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use pyo3::exceptions::{PyAttributeError, PyNotImplementedError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 use super::bell::Bell;
 use super::port::Port;
+use crate::once::{self, intern};
 
 /// It lives as long as the loop wants it, and closes the port when it goes.
 #[pyclass(frozen, module = "toolrelay._core", name = "_Drain")]
@@ -66,7 +66,7 @@ pub(super) fn watch(event_loop: &Bound<'_, PyAny>, drain: &Bound<'_, Drain>) -> 
     };
     let watched = event_loop.getattr(intern!(py, "add_reader")).and_then(|add_reader| {
         // In an empty context: the loop would keep the context variables of whoever came first.
-        let context = CONTEXT.import(py, "contextvars", "Context")?.call0()?;
+        let context = once::import(&CONTEXT, py, "contextvars", "Context")?.call0()?;
         context.call_method1(intern!(py, "run"), (add_reader, bell.descriptor(), drain))
     });
     match watched {

@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, OnceLock, Weak};
 use futures_util::future::AbortHandle;
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::gc::{PyTraverseError, PyVisit};
-use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tokio::runtime::Handle;
@@ -22,6 +21,7 @@ use super::desk::{Desk, Errand, Put, Ticket, Waiter};
 use super::drain::{Drain, watch};
 use super::{Generation, lock, panicked, runtime};
 use crate::errors;
+use crate::once::{self, intern};
 
 type Parcel = Box<dyn FnOnce(Python<'_>) -> PyResult<()> + Send>;
 
@@ -62,7 +62,7 @@ impl Port {
     /// `EventLoopError` when no loop of asyncio runs here; `OSError` when the process has no descriptor or thread left.
     pub(crate) fn of_running_loop(py: Python<'_>) -> PyResult<Arc<Self>> {
         static GET_RUNNING_LOOP: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
-        let event_loop = GET_RUNNING_LOOP.import(py, "asyncio", "get_running_loop")?.call0();
+        let event_loop = once::import(&GET_RUNNING_LOOP, py, "asyncio", "get_running_loop")?.call0();
         let event_loop = event_loop.map_err(|_| errors::raise(py, "EventLoopError", NO_LOOP))?;
         let is_its_own = |port: &Arc<Self>| {
             port.event_loop == event_loop.as_ptr() as usize && port.generation == Generation::now() && port.is_open()

@@ -8,6 +8,8 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
 use toolrelay_runtime::store::{Conversation, Lease, Slot, State, StoredRequest, Write};
 
+use crate::once::once;
+
 /// `StoredConversation`.
 pub(super) fn conversation<'py>(py: Python<'py>, value: &Conversation) -> PyResult<Bound<'py, PyAny>> {
     let Conversation { version, epoch, state, lease, messages, requests } = value;
@@ -48,7 +50,7 @@ fn requests<'py>(py: Python<'py>, requests: &[StoredRequest]) -> PyResult<Bound<
 
 fn class<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static STORES: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
-    STORES.get_or_try_init(py, || py.import("toolrelay.stores").map(Bound::unbind))?.bind(py).getattr(name)
+    once(&STORES, py, || py.import("toolrelay.stores"))?.getattr(name)
 }
 
 fn state_name(state: State) -> &'static str {
