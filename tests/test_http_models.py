@@ -11,6 +11,7 @@ from toolrelay import (
     ConfigurationError,
     ModelNotFoundError,
     Toolkit,
+    TranscriptError,
     answer_output,
     create_client,
 )
@@ -235,3 +236,10 @@ async def test_a_hundred_runs_at_once_share_a_client(server):
     results = await asyncio.gather(*(client.run(f"hi {at}", NO_TOOLS) for at in range(100)))
     assert {result.text for result in results} == {"ok"}
     assert len(server.requests) == 100
+
+
+async def test_a_prompt_that_says_nothing_is_the_callers_mistake_and_is_not_sent(server):
+    with pytest.raises(TranscriptError, match=r"cannot be sent.*add a prompt") as caught:
+        await client_of(server, "anthropic").run(" ", NO_TOOLS)
+    assert [message["content"] for message in caught.value.transcript] == [" "]
+    assert server.requests == []

@@ -148,7 +148,7 @@ class PendingError(ToolRelayError):
 
 
 class TranscriptError(ToolRelayError):
-    """A history that cannot be read, or holds two different results for one call (contract 6.12)."""
+    """A history that cannot be read, has two results for one call (contract 6.12), or says nothing to send."""
 
 
 class WaitForError(ToolRelayError):

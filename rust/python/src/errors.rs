@@ -72,6 +72,7 @@ pub(crate) fn failure(py: Python<'_>, failure: &Failure, report: &Report, cause:
     let transcript = || ("transcript", transcript_of(py, &report.transcript));
     let error = match failure {
         Failure::Model(ModelFailure::Provider(provider)) => provider_error(py, provider, &text, transcript()),
+        Failure::Model(ModelFailure::Unsendable { .. }) => with(py, "TranscriptError", &text, &[transcript()]),
         Failure::Model(ModelFailure::InProcess { .. }) => with(py, "GenerateError", &text, &[transcript()]),
         Failure::CutReply { .. } | Failure::EmptyReply { .. } => {
             let reason = object(py, report.finish_reason.clone());

@@ -1,6 +1,7 @@
 //! A model behind HTTP: what is the same for every request is prepared once, the rest is the
 //! transcript's own bytes.
 
+use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
@@ -10,7 +11,6 @@ use toolrelay_core::reply::Reply;
 use toolrelay_core::run::io::ModelFailure;
 use toolrelay_core::tool::ToolSpec;
 use toolrelay_core::transcript::Transcript;
-use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
 use toolrelay_core::wire::{Head, Prefix, Style, WireError};
 
 use crate::http::{Blocks, Endpoint, EndpointError, HeaderError, Headers, HttpRequest, Transport};
@@ -18,8 +18,8 @@ use crate::model::{Model, Session};
 use crate::retry::{self, RetryPolicy};
 use crate::toolkit::Toolkit;
 
-/// How a provider is reached and what it is asked for.
-#[derive(Clone, Debug)]
+/// How a provider is reached and what it is asked for. Its debug form names no secret.
+#[derive(Clone)]
 pub struct HttpModelConfig {
     /// The provider's style.
     pub style: Style,
@@ -59,6 +59,13 @@ pub struct HttpModel {
     endpoint: Endpoint,
     headers: Headers,
     transport: Arc<dyn Transport>,
+}
+
+impl fmt::Debug for HttpModelConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut shown = f.debug_struct("HttpModelConfig");
+        shown.field("style", &self.style).field("model", &self.model).finish_non_exhaustive()
+    }
 }
 
 impl HttpModelConfig {
@@ -113,10 +120,7 @@ impl Session for HttpSession {
     fn call(&self, transcript: &Transcript) -> BoxFuture<'static, Result<Reply, ModelFailure>> {
         let body = match self.prefix.body(transcript.messages()) {
             Ok(body) => body,
-            Err(error) => {
-                let failure = ProviderFailure::new(FailureKind::BadRequest, error.to_string());
-                return ready(Err(ModelFailure::Provider(failure))).boxed();
-            }
+            Err(error) => return ready(Err(ModelFailure::Unsendable { reason: error.to_string() })).boxed(),
         };
         let slices = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).join(body.chunks);
         let request = HttpRequest::post(&self.endpoint, &self.headers, slices);

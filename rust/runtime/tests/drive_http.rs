@@ -16,7 +16,9 @@ use support::{Reply, Server};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use toolrelay_core::json::Json;
+use toolrelay_core::message::Message;
 use toolrelay_core::resume::Missing;
+use toolrelay_core::run::OnPending;
 use toolrelay_core::run::io::{Failure, ModelFailure, Outcome};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::Style;
@@ -180,6 +182,32 @@ async fn signed_thinking_goes_back_byte_for_byte_after_a_halt_in_another_process
     let sent = &server.bodies()[1];
     assert!(sent.ends_with(&expected), "{sent}\n{expected}");
     assert!(sent.starts_with(server.bodies()[0].strip_suffix("]}]}").unwrap()));
+}
+
+#[tokio::test]
+async fn a_prompt_that_says_nothing_is_the_callers_mistake_and_is_not_sent() {
+    let server = Server::script([says("ok")]);
+    let messages = client(model(&server, Style::Anthropic, &[], SOON));
+    let start = Start::Prompt { prompt: Some(Message::user(" ")), on_pending: OnPending::Refuse };
+    let report = run(&messages, Transcript::default(), start, &counting().0, &toolkit(&[])).await.unwrap();
+    let reason = "the transcript holds no message that says anything: add a prompt".to_owned();
+    assert_eq!(report.outcome, Outcome::Failed(Failure::Model(ModelFailure::Unsendable { reason })));
+    assert_eq!(server.connections(), 0);
+}
+
+#[test]
+fn the_debug_form_of_a_configuration_names_no_secret() {
+    let config = HttpModelConfig {
+        style: Style::OpenAi,
+        base_url: "https://user:sk-0123456789@example.org/v1?key=sk-0123456789".to_owned(),
+        model: "m-1".to_owned(),
+        api_key: "sk-0123456789".to_owned(),
+        headers: vec![("authorization".to_owned(), "Bearer sk-0123456789".to_owned())],
+        system: None,
+        params: Vec::new(),
+        retry: RetryPolicy::default(),
+    };
+    assert_eq!(format!("{config:?}"), r#"HttpModelConfig { style: OpenAi, model: "m-1", .. }"#);
 }
 
 #[tokio::test]

@@ -193,6 +193,12 @@ pub enum ModelFailure {
     /// The provider or the way to it.
     #[error(transparent)]
     Provider(ProviderFailure),
+    /// The transcript cannot be put in the provider's form; nothing was sent.
+    #[error("the transcript cannot be sent: {reason}")]
+    Unsendable {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The in-process model raised or gave something unusable.
     #[error("the in-process model failed: {message}")]
     InProcess {

@@ -210,6 +210,7 @@ fn kind_of(failure: &Failure) -> &'static str {
     match failure {
         Failure::Model(ModelFailure::InProcess { .. }) => "GenerateError",
         Failure::Model(ModelFailure::Provider(_)) => "ProviderError",
+        Failure::Model(ModelFailure::Unsendable { .. }) => "TranscriptError",
         Failure::CutReply { .. } | Failure::EmptyReply { .. } => "ModelReplyError",
         Failure::ContextOverflow => "ContextOverflowError",
         Failure::BadAnswer(_) | Failure::AskFailed => "WaitForError",
