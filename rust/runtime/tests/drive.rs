@@ -8,25 +8,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use crew::{Crew, Diary, Script, Turn, approval, calls, client, gives, go, go_on, run, says, toolkit};
+use crew::{
+    Crew, Diary, Script, Turn, approval, calls, client, gives, go, go_on, outcomes, results, run, says, toolkit,
+};
 use futures_util::future::pending;
 use tokio::sync::Barrier;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use toolrelay_core::answer::Answer;
 use toolrelay_core::message::Message;
-use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
 use toolrelay_core::run::io::{Failure, Limit, ModelFailure, Outcome};
 use toolrelay_core::run::{OnPending, Run, RunConfig};
 use toolrelay_core::tool;
 use toolrelay_core::transcript::Transcript;
 use toolrelay_runtime::client::{Client, Place, RunError, Start};
-use toolrelay_runtime::conversation::Conversations;
 use toolrelay_runtime::drive::{Log, Surroundings, drive, now_ms};
 use toolrelay_runtime::host::AskEnd;
 use toolrelay_runtime::model::Model;
-use toolrelay_runtime::store::{Conversation, ConversationId, MemoryStore, Store, StoreError, StoredRequest, Write};
+use toolrelay_runtime::store::StoreError;
 
 /// A host whose `tally` gives 7, whose `pay` never ends and whose `ask` never ends.
 fn slow(diary: &Diary) -> Crew {
@@ -47,16 +47,6 @@ fn slow(diary: &Diary) -> Crew {
             pending().await
         }
     })
-}
-
-/// The outcomes and texts of the results of a transcript.
-fn results(transcript: &Transcript) -> Vec<(tool::Outcome, String)> {
-    let result = |message: &Message| Some((message.result()?.outcome, message.text()));
-    transcript.messages().iter().filter_map(result).collect()
-}
-
-fn outcomes(transcript: &Transcript) -> Vec<tool::Outcome> {
-    results(transcript).into_iter().map(|(outcome, _)| outcome).collect()
 }
 
 /// What may be under way when something ends a run, and what is dropped then.
@@ -348,51 +338,4 @@ async fn what_is_new_is_saved_before_anything_starts_and_the_end_after_everythin
     let rest = ["saved so far", "renewed", "renewed", "tool dropped", "saved the end"];
     let expected: Vec<&str> = begun.into_iter().chain(rest).collect();
     assert_eq!(diary.read(), expected);
-}
-
-/// A store that is full from its third write on.
-#[derive(Debug, Default)]
-struct Small {
-    inner: MemoryStore,
-    writes: std::sync::atomic::AtomicU32,
-}
-
-#[async_trait]
-impl Store for Small {
-    async fn load(&self, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
-        self.inner.load(id).await
-    }
-
-    async fn request(&self, id: &ConversationId, request: &str) -> Result<Option<StoredRequest>, StoreError> {
-        self.inner.request(id, request).await
-    }
-
-    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
-        if self.writes.fetch_add(1, std::sync::atomic::Ordering::SeqCst) >= 2 {
-            return Err(StoreError::Full { store: "the hold".to_owned() });
-        }
-        self.inner.commit(id, write).await
-    }
-}
-
-#[tokio::test]
-async fn a_run_whose_store_fails_leaves_every_result_and_can_go_on() {
-    let diary = Diary::default();
-    let conversations = Conversations::new(Arc::new(Small::default()), "test", Duration::from_mins(1));
-    let model = Script::new(&diary, [calls(&["tally", "moor"]), says("ok")]);
-    let client = Client { conversations, inline: false, ..client(model) };
-    let (crew, tools) = (Crew::new(|_| async { gives("7") }), toolkit(&["tally"]));
-    let place = Place::Conversation("c-1".to_owned());
-    let failed = client.run(place, go(), &crew, &tools, CancellationToken::new()).await.unwrap_err();
-    let RunError::Store { error, transcript } = failed else { panic!("{failed:?}") };
-    assert_eq!(error, StoreError::Full { store: "the hold".to_owned() });
-    assert_eq!(results(&transcript)[0], (tool::Outcome::Ok, "7".to_owned()));
-
-    let parked = transcript.messages().last().unwrap().result().unwrap().pending.clone().unwrap();
-    let pending: Request = parked.request.unwrap();
-    let answer = serde_json::json!({"id": pending.id, "ok": true, "data": {"output": "moored"}});
-    let answer = serde_json::from_value(answer).unwrap();
-    let start = Start::Answer { pending, answer, missing: Missing::Error };
-    let report = run(&client, transcript, start, &crew, &tools).await.unwrap();
-    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Finished, "ok"));
 }

@@ -12,7 +12,7 @@ use toolrelay_core::reply::{Reply, ReplyCall, Stop};
 use toolrelay_core::request::Request;
 use toolrelay_core::run::OnPending;
 use toolrelay_core::run::io::{ModelFailure, Park};
-use toolrelay_core::tool::{ToolKind, ToolOutput, ToolSpec};
+use toolrelay_core::tool::{Outcome, ToolKind, ToolOutput, ToolSpec};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::WireError;
 use toolrelay_runtime::client::{Client, Place, Report, RunError, Start};
@@ -196,4 +196,14 @@ pub(crate) async fn run(
     tools: &Toolkit,
 ) -> Result<Report, RunError> {
     client.run(Place::History(history), start, crew, tools, CancellationToken::new()).await
+}
+
+/// The outcomes and texts of the results of a transcript.
+pub(crate) fn results(transcript: &Transcript) -> Vec<(Outcome, String)> {
+    let result = |message: &Message| Some((message.result()?.outcome, message.text()));
+    transcript.messages().iter().filter_map(result).collect()
+}
+
+pub(crate) fn outcomes(transcript: &Transcript) -> Vec<Outcome> {
+    results(transcript).into_iter().map(|(outcome, _)| outcome).collect()
 }
