@@ -14,7 +14,7 @@ use std::future::Future;
 use std::mem;
 use std::num::NonZero;
 use std::panic::AssertUnwindSafe;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
@@ -98,13 +98,18 @@ fn workers() -> usize {
     (cores / 2).clamp(1, 4)
 }
 
+/// Whether the runtime is being ended at exit.
+static ENDING: AtomicBool = AtomicBool::new(false);
+
 /// Ends the runtime at exit, with its tasks. A task that does not let itself be dropped is left behind after the time limit.
 #[pyfunction]
 fn shut_down(py: Python<'_>) {
     let taken = lock(&RUNTIME).take();
     let Some(built) = taken else { return };
     if built.generation == Generation::now() {
+        ENDING.store(true, Ordering::Relaxed);
         py.detach(|| built.runtime.shutdown_timeout(SHUTDOWN_LIMIT));
+        ENDING.store(false, Ordering::Relaxed);
     } else {
         mem::forget(built);
     }

@@ -4,6 +4,7 @@
 
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use futures_util::future::AbortHandle;
 use pyo3::exceptions::{PyException, PyRuntimeError};
@@ -12,6 +13,7 @@ use pyo3::prelude::*;
 use slab::Slab;
 use tokio::runtime::Handle;
 
+use super::ENDING;
 use super::port::Port;
 use crate::once::intern;
 
@@ -182,6 +184,10 @@ impl Ticket {
         S: FnOnce(&Bound<'_, Waiter>) -> PyResult<()> + Send + 'static,
     {
         let (Some(port), number) = (self.port.take(), self.number) else { return };
+        if ENDING.load(Ordering::Relaxed) {
+            // Only a daemon thread still waits, and it ends with the process.
+            return;
+        }
         let postman = Arc::clone(&port);
         postman.post(move |py| port.redeem(number).map_or(Ok(()), |waiter| settle(waiter.bind(py))));
     }
