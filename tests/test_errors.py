@@ -70,12 +70,14 @@ def test_every_error_can_be_made_from_its_message_alone(kind):
 
 
 def test_the_tree_in_the_docstring_is_the_tree():
-    names = [
-        line.split()[0]
-        for line in errors.__doc__.replace("│", " ").replace("├──", "").replace("└──", "").splitlines()
-        if line.strip() and line.split()[0] in vars(errors)
-    ]
-    assert names == [kind.__name__ for kind in TREE]
+    drawn, above = [], {0: "Exception"}
+    for line in errors.__doc__.splitlines():
+        name = line.strip("│├└─ ").partition(" ")[0]
+        if name in vars(errors):
+            depth = line.index(name) // 4 + 1
+            above[depth] = name
+            drawn.append((name, above[depth - 1]))
+    assert sorted(drawn) == sorted((kind.__name__, kind.__bases__[0].__name__) for kind in TREE)
 
 
 def test_unknown_fields_are_refused():

@@ -1,0 +1,76 @@
+"""A stored conversation could not be used."""
+
+# ruff: noqa: N818 - the contract names some errors for what happened
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from toolrelay.errors.base import ToolRelayError
+
+if TYPE_CHECKING:
+    from toolrelay.errors.base import Messages
+
+
+class StoreError(ToolRelayError):
+    """A stored conversation could not be used. `conversation` is its id."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        transcript: Messages | None = None,
+        conversation: str | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message, transcript=transcript)
+        self.conversation = conversation
+        self.request_id = request_id
+
+
+class ConversationNotFound(StoreError):
+    """Nothing is stored under this id."""
+
+
+class ConversationBusy(StoreError):
+    """Another run has the conversation (contract 7.2, 7.9)."""
+
+
+class AnswerInProgress(StoreError):
+    """This very answer is being worked on; ask again later for its outcome (contract 7.4)."""
+
+
+class AlreadyAnswered(StoreError):
+    """The request `request_id` was settled with another answer (contract 7.4)."""
+
+
+class StoreConflict(StoreError):
+    """Somebody else wrote in between; nothing was stored."""
+
+
+class LeaseLost(StoreError):
+    """The run was slower than its lease and another one took the conversation over (contract 7.2)."""
+
+
+class StoreUnavailable(StoreError):
+    """The store itself cannot serve."""
+
+
+class StoreFull(StoreUnavailable):
+    """No space is left."""
+
+
+class StoreReadOnly(StoreUnavailable):
+    """The store may not be written."""
+
+
+class StoreLocked(StoreUnavailable):
+    """Another process holds the store for longer than we wait."""
+
+
+class StoreCorrupt(StoreUnavailable):
+    """The store is damaged; restore it from a backup."""
+
+
+class StoreSchemaError(StoreUnavailable):
+    """The store was written by a newer version of this library, or by something else."""
