@@ -41,8 +41,9 @@ class Received(NamedTuple):
 class Reply:
     """What the server does with one request.
 
-    `delay`: seconds before the first byte; `after`: what is waited for before it. `cut`: only so many bytes of the
-    body are sent, then the connection closes. `hangs`: nothing is sent; the connection stays open until the client
+    `pieces`: instead of a body, one network chunk each; an event among them is waited for. `delay`: seconds before the
+    first byte; `after`: what is waited for before it. `cut`: only so many bytes of the body are sent, then the
+    connection closes. `hangs`: nothing is sent, or no end behind the pieces; the connection stays open until the client
     closes it. `closes`: it closes after the reply.
     """
 
@@ -54,9 +55,11 @@ class Reply:
     cut: int | None = None
     hangs: bool = False
     closes: bool = False
+    pieces: tuple[bytes | threading.Event, ...] = ()
 
     def head(self, length: int) -> bytes:
-        headers = {"content-type": "application/json", "content-length": str(length), **self.headers}
+        framing = {"transfer-encoding": "chunked"} if self.pieces else {"content-length": str(length)}
+        headers = {"content-type": "application/json", **framing, **self.headers}
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
         return f"HTTP/1.1 {self.status} Scripted\r\n{lines}\r\n".encode("latin-1")
 
@@ -132,12 +135,36 @@ class ScriptedServer:
         """Whether the connection takes another request."""
         if reply.after is not None:
             reply.after.wait(60)
-        if (reply.hangs or reply.delay) and self._is_left(connection, None if reply.hangs else reply.delay):
+        hangs = reply.hangs and not reply.pieces
+        if (hangs or reply.delay) and self._is_left(connection, None if hangs else reply.delay):
             self.left_by_client.set()
             return False
+        if reply.pieces:
+            return self._stream(connection, reply)
         body = reply.payload()
         connection.sendall(reply.head(len(body)) + (body if reply.cut is None else body[: reply.cut]))
         return reply.cut is None and not reply.closes
+
+    def _stream(self, connection: socket.socket, reply: Reply) -> bool:
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection.sendall(reply.head(0))
+        left = reply.cut
+        for piece in reply.pieces:
+            if isinstance(piece, threading.Event):
+                piece.wait(60)
+                continue
+            sent = piece[:left]
+            if sent:
+                connection.sendall(b"%x\r\n%b\r\n" % (len(sent), sent))
+            if left is not None:
+                left -= len(sent)
+                if left == 0:
+                    return False
+        if reply.hangs and self._is_left(connection, None):
+            self.left_by_client.set()
+            return False
+        connection.sendall(b"0\r\n\r\n")
+        return not reply.closes
 
     def _is_left(self, connection: socket.socket, seconds: float | None) -> bool:
         """Waits, and tells whether the client closed the connection meanwhile."""
@@ -192,6 +219,17 @@ def anthropic_reply(content: str, stop: str = "end_turn") -> Reply:
     head = '{"id":"msg_1","type":"message","role":"assistant","model":"claude-test-1","content":'
     tail = f',"stop_reason":"{stop}","stop_sequence":null,"usage":{{"input_tokens":9,"output_tokens":4}}}}'
     return Reply(head + content + tail)
+
+
+def sse(data: Any, event: str | None = None) -> bytes:
+    """One event of a stream."""
+    text = data if isinstance(data, str) else json.dumps(data)
+    return (f"event: {event}\n" if event else "").encode() + f"data: {text}\n\n".encode()
+
+
+def stream(*pieces: bytes | threading.Event, **more: Any) -> Reply:
+    """A streamed reply."""
+    return Reply(pieces=pieces, **{"headers": {"content-type": "text/event-stream"}, **more})
 
 
 KEY = "sk-test-0123456789abcdef"
