@@ -328,7 +328,7 @@ async def test_a_tool_has_cleaned_up_when_its_cancelled_run_ends():
 
 
 async def test_a_tool_that_does_not_let_itself_be_cancelled_is_left_to_itself(monkeypatch):
-    monkeypatch.setattr("toolrelay.client._PATIENCE", 0.05)
+    monkeypatch.setattr("toolrelay._end._PATIENCE", 0.05)
     freed = asyncio.Event()
 
     @define_tool

@@ -14,7 +14,8 @@ from toolrelay._core import (
     Usage,
     __version__,
 )
-from toolrelay.client import Client, create_client, create_in_process_client
+from toolrelay._create import create_client, create_in_process_client
+from toolrelay.client import Client
 from toolrelay.errors import (
     AlreadyAnswered,
     AnswerInProgress,
