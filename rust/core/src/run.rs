@@ -7,6 +7,8 @@
 //! One mutation, then drain. Effects carry ids; an input with an unknown id is refused and
 //! changes nothing.
 
+mod end;
+pub mod event;
 pub mod io;
 mod record;
 mod reply;
@@ -25,6 +27,7 @@ use crate::message::Message;
 use crate::reply::{Stop, Usage};
 use crate::request::{RELAY_KIND, Request};
 use crate::resume::{self, Missing, Step};
+use crate::run::event::Event;
 use crate::run::io::{Effect, Failure, Input, Limit, Outcome, Output, Park, Refused};
 use crate::run::turn::{Slot, Turn};
 use crate::tool::{self, ToolOutput, Tools};
@@ -41,6 +44,8 @@ pub struct RunConfig {
     pub max_turns: u32,
     /// Whether the host can be asked inline (contract 4); otherwise the run halts.
     pub inline: bool,
+    /// Whether it tells what happens (`Output::Event`), for somebody who watches.
+    pub events: bool,
     /// 256 bits of entropy for ids. No two runs may share them.
     pub seed: [u8; 32],
 }
@@ -51,6 +56,8 @@ pub struct Run {
     ids: IdSource,
     max_turns: u32,
     inline: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    events: bool,
     effects: u64,
     #[serde(with = "saved::transcript")]
     transcript: Transcript,
@@ -187,7 +194,9 @@ impl Run {
     }
 
     fn want(&mut self, effect: Effect) {
+        let event = if self.events { Event::of(&effect) } else { None };
         self.outputs.push_back(Output::Effect(effect));
+        self.outputs.extend(event.map(Output::Event));
     }
 
     fn ask_model(&mut self) {
@@ -210,10 +219,20 @@ impl Run {
     }
 
     fn settle_effect(&mut self, effect: EffectId, fits: fn(&Slot) -> bool, output: &ToolOutput) -> Result<(), Refused> {
-        let (turn, at) = self.slot(effect, fits)?;
-        turn.settle(at, output);
+        let (_, at) = self.slot(effect, fits)?;
+        self.settle(at, output);
         self.close_turn_if_over();
         Ok(())
+    }
+
+    /// Gives the call at `at` its result.
+    fn settle(&mut self, at: usize, output: &ToolOutput) {
+        let Phase::Turn(turn) = &mut self.phase else { return };
+        let result = Message::tool_result(&turn.calls[at].id, output);
+        if self.events {
+            self.outputs.push_back(Output::Event(Event::ended(&turn.calls[at], &result)));
+        }
+        turn.slots[at] = Slot::Done(result);
     }
 
     fn park(&mut self, effect: EffectId, park: Park) -> Result<(), Refused> {
@@ -221,7 +240,7 @@ impl Run {
         let answered = matches!(turn.slots[at], Slot::Running { answered: true, .. });
         if answered || park.kind == RELAY_KIND {
             let text = if answered { texts::unresolved(&park.prompt) } else { texts::RELAY_KIND_TAKEN.to_owned() };
-            turn.settle(at, &ToolOutput::failed(tool::Outcome::Error, text));
+            self.settle(at, &ToolOutput::failed(tool::Outcome::Error, text));
             self.close_turn_if_over();
             return Ok(());
         }
@@ -251,6 +270,8 @@ impl Run {
         };
         if inline {
             self.want(Effect::Ask { id, request });
+        } else {
+            self.tell(|| Event::Parked(request));
         }
     }
 
@@ -278,8 +299,8 @@ impl Run {
     fn take_step(&mut self, at: usize, step: Step, answer: &Answer, tools: &dyn Tools) {
         let id = self.effect_id();
         let Phase::Turn(turn) = &mut self.phase else { return };
-        match step {
-            Step::Settle(output) => turn.settle(at, &output),
+        let output = match step {
+            Step::Settle(output) => output,
             Step::RunTool => {
                 let call = turn.calls[at].clone();
                 match turn::ready(&call, tools) {
@@ -287,15 +308,16 @@ impl Run {
                         turn.slots[at] = Slot::Running { effect: id, answered: true };
                         let answer = Some(answer.clone());
                         self.want(Effect::CallTool { id, call: call.id, name: call.name, input, answer });
+                        return;
                     }
                     Ok((tool::ToolKind::Relay, _)) => {
-                        let text = texts::unknown_tool(&call.name, &tools.names());
-                        turn.settle(at, &ToolOutput::failed(tool::Outcome::Error, text));
+                        ToolOutput::failed(tool::Outcome::Error, texts::unknown_tool(&call.name, &tools.names()))
                     }
-                    Err(text) => turn.settle(at, &ToolOutput::failed(tool::Outcome::Error, text)),
+                    Err(text) => ToolOutput::failed(tool::Outcome::Error, text),
                 }
             }
-        }
+        };
+        self.settle(at, &output);
     }
 
     fn leave_parked(&mut self, effect: EffectId, failure: Option<Failure>) -> Result<(), Refused> {
@@ -326,55 +348,6 @@ impl Run {
         }
         let outcome = self.ask_failure.take().map_or(Outcome::Suspended, Outcome::Failed);
         self.end(outcome);
-    }
-
-    /// Stops what is under way: calls that run are interrupted, calls that wait stay parked.
-    fn stop(&mut self, outcome: Outcome) {
-        let mut under_way = Vec::new();
-        let started = |id: EffectId, outputs: &VecDeque<Output>| {
-            !outputs.iter().any(|output| matches!(output, Output::Effect(effect) if effect.id() == id))
-        };
-        match &mut self.phase {
-            Phase::Model(id) => under_way.push(*id),
-            Phase::Turn(turn) => {
-                for at in 0..turn.slots.len() {
-                    let Some(id) = turn.slots[at].effect() else { continue };
-                    under_way.push(id);
-                    match &turn.slots[at] {
-                        Slot::Asking { request, .. } => turn.slots[at] = Slot::Waiting { request: request.clone() },
-                        Slot::Running { .. } if started(id, &self.outputs) => {
-                            turn.settle(at, &ToolOutput::failed(tool::Outcome::Interrupted, texts::INTERRUPTED));
-                        }
-                        Slot::Running { .. } => {
-                            turn.settle(at, &ToolOutput::failed(tool::Outcome::NotRun, texts::NOT_STARTED));
-                        }
-                        Slot::Waiting { .. } | Slot::Done(_) => {}
-                    }
-                }
-            }
-            Phase::Ended(_) => return,
-        }
-        for id in under_way {
-            let before = self.outputs.len();
-            self.outputs.retain(|output| !matches!(output, Output::Effect(effect) if effect.id() == id));
-            if self.outputs.len() == before {
-                self.want(Effect::Abort { id });
-            }
-        }
-        self.end(outcome);
-    }
-
-    /// Ends the run with a balanced transcript.
-    fn end(&mut self, outcome: Outcome) {
-        let ended = Phase::Ended(outcome.clone());
-        if let Phase::Turn(mut turn) = std::mem::replace(&mut self.phase, ended) {
-            turn.merge_relay_requests();
-            self.suspensions = turn.outstanding();
-            for message in turn.into_messages(self.turns) {
-                self.transcript.push(message);
-            }
-        }
-        self.outputs.push_back(Output::Done(outcome));
     }
 }
 

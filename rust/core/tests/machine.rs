@@ -18,7 +18,7 @@ use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::Style;
 use tools::{Tool, Toolkit};
 
-const CONFIG: RunConfig = RunConfig { max_turns: 10, inline: false, seed: [5; 32] };
+const CONFIG: RunConfig = RunConfig { max_turns: 10, inline: false, events: false, seed: [5; 32] };
 
 fn toolkit() -> Toolkit {
     let tool = |name: &str, kind| Tool { name: name.to_owned(), kind, required: vec![] };
@@ -86,7 +86,7 @@ fn results_that_are_known_have_their_places_before_the_turn_ends() {
     let effects: Vec<EffectId> = std::iter::from_fn(|| run.poll())
         .map(|output| match output {
             Output::Effect(effect) => effect.id(),
-            Output::Done(_) => panic!("the run goes on"),
+            Output::Event(_) | Output::Done(_) => panic!("the run goes on, and nobody watches"),
         })
         .collect();
     run.handle(Input::ToolFinished { effect: effects[1], output: ToolOutput::text("7") }, &toolkit()).unwrap();

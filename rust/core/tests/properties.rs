@@ -13,13 +13,15 @@ mod order;
 mod resuming;
 #[path = "support/sound.rs"]
 mod sound;
+#[path = "properties/told.rs"]
+mod told;
 #[path = "support/tools.rs"]
 mod tools;
 #[path = "properties/world.rs"]
 mod world;
 
 use choices::Choices;
-use dialogue::{Storage, play};
+use dialogue::{Storage, play, play_watched};
 use proptest::prelude::*;
 
 proptest! {
@@ -34,6 +36,14 @@ proptest! {
     #[test]
     fn a_run_that_is_reloaded_at_every_step_is_the_same(choices in Choices::any(300)) {
         prop_assert_eq!(play(choices.clone(), Storage::None), play(choices, Storage::RunAtEveryStep));
+    }
+
+    /// The checks of `Told`: what was told is what happened, however often the run is saved.
+    #[test]
+    fn a_run_that_is_watched_is_the_same(choices in Choices::any(300)) {
+        let unwatched = play(choices.clone(), Storage::None);
+        prop_assert_eq!(&unwatched, &play_watched(choices.clone(), Storage::None, true));
+        prop_assert_eq!(&unwatched, &play_watched(choices, Storage::RunAtEveryStep, true));
     }
 
     #[test]

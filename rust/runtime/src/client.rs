@@ -114,7 +114,7 @@ impl Client {
         stop: CancellationToken,
     ) -> Result<Report, RunError> {
         let session = self.model.open(tools)?;
-        let config = RunConfig { max_turns: self.max_turns, inline: self.inline, seed: seed()? };
+        let config = RunConfig { max_turns: self.max_turns, inline: self.inline, events: false, seed: seed()? };
         let deadline = self.timeout.map(|limit| Instant::now() + limit);
         let around = Surroundings { host, session: &*session, tools, stop, deadline };
         match place {

@@ -102,7 +102,7 @@ pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) 
         while let Some(output) = run.poll() {
             match output {
                 Output::Effect(effect) => under_way.extend(start(effect, run, around)),
-                Output::Done(_) => {}
+                Output::Event(_) | Output::Done(_) => {}
             }
         }
         // In this order: a run whose effects all end at once can be stopped, too.

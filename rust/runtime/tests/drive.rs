@@ -329,7 +329,7 @@ async fn what_is_new_is_saved_before_anything_starts_and_the_end_after_everythin
         stop: CancellationToken::new(),
         deadline: Some(Instant::now() + Duration::from_secs(25)),
     };
-    let config = RunConfig { max_turns: 10, inline: true, seed: [7; 32] };
+    let config = RunConfig { max_turns: 10, inline: true, events: false, seed: [7; 32] };
     let prompt = Some(Message::user("go"));
     let (mut run, _) = Run::start(Transcript::default(), prompt, OnPending::Refuse, &config).unwrap();
     drive(&mut run, &around, &mut Noted(diary.clone())).await.unwrap();

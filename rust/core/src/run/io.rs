@@ -10,6 +10,7 @@ use crate::json::Json;
 use crate::reply::{Reply, Stop};
 use crate::request::Request;
 use crate::resume::ResumeError;
+use crate::run::event::Event;
 use crate::tool::ToolOutput;
 use crate::wire::failure::ProviderFailure;
 
@@ -92,6 +93,8 @@ pub struct Park {
 pub enum Output {
     /// Something to do; its end comes back as an input.
     Effect(Effect),
+    /// Something that happened; only where the run's config asks for it.
+    Event(Event),
     /// The run is over.
     Done(Outcome),
 }

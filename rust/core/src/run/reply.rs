@@ -5,7 +5,8 @@ use crate::json;
 use crate::message::{Call, Message};
 use crate::reply::{Reply, ReplyCall, Stop};
 use crate::request::{RelayCall, Request};
-use crate::run::io::{Effect, Failure, Outcome};
+use crate::run::event::Event;
+use crate::run::io::{Effect, Failure, Outcome, Output};
 use crate::run::turn::{Slot, Turn, ready};
 use crate::run::{Phase, Run, texts};
 use crate::tool::{self, ToolKind, ToolOutput, Tools};
@@ -13,6 +14,7 @@ use crate::tool::{self, ToolKind, ToolOutput, Tools};
 impl Run {
     pub(super) fn take_reply(&mut self, mut reply: Reply, tools: &dyn Tools) {
         self.usage += reply.usage;
+        self.tell(|| Event::Usage(reply.usage));
         if reply.model.is_some() {
             self.model = reply.model.take();
         }
@@ -28,6 +30,7 @@ impl Run {
         }
         self.turns += 1;
         self.pauses = 0;
+        self.tell_ready(&calls);
         if calls.is_empty() {
             self.take_text(reply);
         } else if reply.stop.cuts_calls() {
@@ -65,7 +68,9 @@ impl Run {
         let output = ToolOutput::failed(tool::Outcome::NotRun, texts::cut(&reply.stop));
         self.transcript.push(Message::assistant_reply(&reply.text, calls.clone(), reply.provider));
         for call in &calls {
-            self.transcript.push(Message::tool_result(&call.id, &output));
+            let result = Message::tool_result(&call.id, &output);
+            self.tell(|| Event::ended(call, &result));
+            self.transcript.push(result);
         }
         self.wasted += 1;
         if reply.stop == Stop::ContextOverflow {
@@ -113,7 +118,9 @@ impl Run {
                     Slot::Waiting { request: RequestId::new("") }
                 }
                 Err(text) => {
-                    Slot::Done(Message::tool_result(&call.id, &ToolOutput::failed(tool::Outcome::Error, text)))
+                    let result = Message::tool_result(&call.id, &ToolOutput::failed(tool::Outcome::Error, text));
+                    self.tell(|| Event::ended(call, &result));
+                    Slot::Done(result)
                 }
             });
         }
@@ -135,7 +142,9 @@ impl Run {
             for at in places {
                 turn.slots[at] = Slot::Waiting { request: request.id.clone() };
             }
+            let told = self.events.then(|| Output::Event(Event::Parked(request.clone())));
             turn.requests.push(request);
+            self.outputs.extend(told);
         }
     }
 }

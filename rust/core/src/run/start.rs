@@ -97,6 +97,7 @@ impl Run {
         {
             let mut run = Self::restore(suspension, &request, config);
             run.first = first;
+            run.tell_outstanding();
             run.close_turn_if_over();
             return Ok((run, warnings));
         }
@@ -133,6 +134,7 @@ impl Run {
         for (at, step) in steps {
             run.take_step(at, step, answer, tools);
         }
+        run.tell_outstanding();
         run.close_turn_if_over();
         Ok((run, warnings))
     }
@@ -161,6 +163,7 @@ impl Run {
             ids: IdSource::new(config.seed),
             max_turns: config.max_turns,
             inline: config.inline,
+            events: config.events,
             effects: 0,
             transcript,
             first,

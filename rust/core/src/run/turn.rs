@@ -10,7 +10,7 @@ use crate::message::{Call, Message, Pending};
 use crate::request::{RelayCall, Request};
 use crate::run::texts;
 use crate::suspension::rest_of;
-use crate::tool::{ToolKind, ToolOutput, Tools};
+use crate::tool::{ToolKind, Tools};
 
 /// The open turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -62,10 +62,6 @@ impl Slot {
 }
 
 impl Turn {
-    pub(crate) fn settle(&mut self, at: usize, output: &ToolOutput) {
-        self.slots[at] = Slot::Done(Message::tool_result(&self.calls[at].id, output));
-    }
-
     pub(crate) fn is_settled(&self) -> bool {
         self.slots.iter().all(|slot| matches!(slot, Slot::Done(_)))
     }

@@ -11,6 +11,7 @@ use toolrelay_core::run::{OnPending, Run, RunConfig, StartError};
 use toolrelay_core::transcript::Transcript;
 
 use crate::choices::Choices;
+use crate::told::Told;
 use crate::tools::Toolkit;
 use crate::{sound, world};
 
@@ -28,10 +29,15 @@ pub(crate) enum Storage {
 }
 
 /// Plays a dialogue; gives everything that a driver could see, one line each.
-pub(crate) fn play(mut choices: Choices, storage: Storage) -> Vec<String> {
+pub(crate) fn play(choices: Choices, storage: Storage) -> Vec<String> {
+    play_watched(choices, storage, false)
+}
+
+/// The same with events or without; they are checked, and stand in no line.
+pub(crate) fn play_watched(mut choices: Choices, storage: Storage, events: bool) -> Vec<String> {
     let mut stage = Stage {
         tools: world::tools(),
-        config: RunConfig { max_turns: 0, inline: false, seed: [0; 32] },
+        config: RunConfig { max_turns: 0, inline: false, events, seed: [0; 32] },
         storage,
         history: Transcript::default(),
         requests: Vec::new(),
@@ -101,10 +107,16 @@ impl Stage {
     fn run(&mut self, mut run: Run, choices: &mut Choices) {
         let mut open: Vec<Effect> = Vec::new();
         let mut started = 0;
+        let mut told = Told::default();
         loop {
             while let Some(output) = run.poll() {
+                told.take(&output);
+                if let Output::Event(_) = output {
+                    continue;
+                }
                 self.log.push(format!("{output:?}"));
                 match output {
+                    Output::Event(_) => {}
                     Output::Effect(Effect::Abort { id }) => {
                         let before = open.len();
                         open.retain(|effect| effect.id() != id);
@@ -118,6 +130,7 @@ impl Stage {
                     Output::Done(outcome) => {
                         assert!(open.is_empty(), "the run has ended beside {open:?}");
                         assert_eq!(run.poll(), None, "nothing comes after the end");
+                        told.check(&run, self.config.events);
                         return self.end(run, &outcome);
                     }
                 }

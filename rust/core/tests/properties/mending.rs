@@ -130,7 +130,7 @@ fn holds(history: &Transcript) -> Result<(), TestCaseError> {
 
 /// A run on any history starts with every call settled, or is refused for what is parked.
 fn starts(mended: &Transcript, history: &Transcript) -> Result<(), TestCaseError> {
-    let config = RunConfig { max_turns: 1, inline: false, seed: [1; 32] };
+    let config = RunConfig { max_turns: 1, inline: false, events: false, seed: [1; 32] };
     let prompt = || Some(Message::user("next"));
     match Run::start(history.clone(), prompt(), OnPending::Refuse, &config) {
         Ok((run, _)) => prop_assert_eq!(sound::check(run.transcript(), false), Ok(())),

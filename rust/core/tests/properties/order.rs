@@ -14,7 +14,7 @@ use crate::world;
 /// one before; which effect ends next is decided by `order`.
 fn play(inline: bool, reply: Reply, fates: &[Choices], order: &mut Choices) -> (Vec<String>, Vec<String>) {
     let tools = world::tools();
-    let config = RunConfig { max_turns: 1, inline, seed: [7; 32] };
+    let config = RunConfig { max_turns: 1, inline, events: false, seed: [7; 32] };
     let prompt = Some(Message::user("go"));
     let (mut run, _) = Run::start(Transcript::default(), prompt, OnPending::Refuse, &config).unwrap();
     let Some(Output::Effect(Effect::CallModel { id })) = run.poll() else { panic!("the model is called first") };
@@ -24,6 +24,7 @@ fn play(inline: bool, reply: Reply, fates: &[Choices], order: &mut Choices) -> (
         while let Some(output) = run.poll() {
             match output {
                 Output::Effect(effect) => open.push(effect),
+                Output::Event(_) => {}
                 Output::Done(_) => return (shown(&run), requests(&run)),
             }
         }

@@ -16,7 +16,7 @@ use toolrelay_core::transcript::Transcript;
 use crate::choices::Choices;
 use crate::world;
 
-const CONFIG: RunConfig = RunConfig { max_turns: 9, inline: false, seed: [3; 32] };
+const CONFIG: RunConfig = RunConfig { max_turns: 9, inline: false, events: false, seed: [3; 32] };
 
 /// A halted turn of some relay calls, with settled calls between them.
 fn halted(choices: &mut Choices) -> (Transcript, Request, Vec<String>, Vec<String>) {

@@ -76,8 +76,12 @@ impl Machine<'_> {
     /// The run, or how starting it was refused.
     fn start(&mut self, segment: &Segment) -> Played<Result<(Run, Vec<String>), Ending>> {
         self.seed += 1;
-        let config =
-            RunConfig { max_turns: self.scenario.max_turns, inline: self.scenario.wait_for, seed: [self.seed; 32] };
+        let config = RunConfig {
+            max_turns: self.scenario.max_turns,
+            inline: self.scenario.wait_for,
+            events: false,
+            seed: [self.seed; 32],
+        };
         let history = self.stage.history.clone();
         let started = match self.stage.resume(segment)? {
             None => {
@@ -158,6 +162,7 @@ impl Playing {
             match output {
                 Output::Effect(Effect::Abort { id }) => self.open.retain(|effect| effect.id() != id),
                 Output::Effect(effect) => self.open.push(effect),
+                Output::Event(_) => {}
                 Output::Done(outcome) => self.done = Some(outcome),
             }
         }
