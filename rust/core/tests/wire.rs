@@ -6,6 +6,8 @@
 mod anthropic;
 #[path = "wire/anthropic_reply.rs"]
 mod anthropic_reply;
+#[path = "wire/choice.rs"]
+mod choice;
 #[path = "wire/import.rs"]
 mod import;
 #[path = "wire/names.rs"]
@@ -38,7 +40,7 @@ fn tool_spec(name: &str, description: &str, schema: &str) -> ToolSpec {
 }
 
 fn head<'a>(system: Option<&'a str>, tools: &'a [ToolSpec], params: &'a [(String, Json)]) -> Head<'a> {
-    Head { model: "m", system, tools, params }
+    Head { model: "m", system, tools, params, ..Head::default() }
 }
 
 fn prefix(style: Style) -> Prefix {
