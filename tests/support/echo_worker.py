@@ -1,0 +1,29 @@
+"""Halts or resumes one run after the other, as its standard input says, and prints what each left."""
+
+import asyncio
+import json
+import sys
+from typing import Any
+
+from toolrelay import Request, Toolkit, answer_output, create_client, relay_tool
+
+TOOLKIT = Toolkit([relay_tool("tide", "high water")])
+
+
+async def work(task: dict[str, str]) -> dict[str, Any]:
+    client = create_client(style=task["style"], model="m-1", base_url=task["url"], api_key="k", retries=0)
+    if "transcript" not in task:
+        result = await client.run("tide?", TOOLKIT)
+    else:
+        request = Request.from_json(task["request"])
+        result = await client.run_with_answer(TOOLKIT, task["transcript"], request, answer_output(request.id, "4 m"))
+    request = None if result.pending is None else result.pending.to_json().decode()
+    return {"status": result.status, "transcript": result.messages.to_json().decode(), "request": request}
+
+
+async def main() -> None:
+    print(json.dumps([await work(task) for task in json.load(sys.stdin)]))
+
+
+if __name__ == "__main__":
+    asyncio.run(main())

@@ -1,0 +1,120 @@
+"""What a provider made goes back to it byte for byte, over a halt that another process resumes (contract 8.2)."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scripted_server import Reply, ScriptedServer, anthropic_reply, openai_reply
+
+WORKER = Path(__file__).parent / "support" / "echo_worker.py"
+USE = '{"type":"tool_use","id":"toolu_1","name":"tide","input":{"port": "Ames"}}'
+CALL = '"tool_calls":[{"id":"call_1","type":"function","function":{"name":"tide","arguments":"{ \\"port\\": 1.0 }"}}]'
+
+# The inside of a content array. Spacing, escapes, order of keys and spelling of numbers are the provider's.
+ANTHROPIC = {
+    "signed thinking": '{"type":"thinking","thinking":"h\\u00e4 \\/ hm ","signature":"c2ln\\/bmVk=="}, ' + USE,
+    "thinking without text": '{"signature":"c2ln","thinking":"","type":"thinking"},' + USE,
+    "thinking between texts": (
+        '{"type":"thinking","thinking":"first a","signature":"c2ln"},{"type":"text","text":"x "},'
+        '{"type":"thinking","thinking":"then b","signature":"c2lnMg=="} , ' + USE
+    ),
+    "redacted thinking": '{"type":"redacted_thinking","data":"ZW5j"},{"type":"redacted_thinking","data":""},' + USE,
+    "a search of the server": (
+        '{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{"query" :"tide"}},'
+        '{"type":"web_search_tool_result","tool_use_id":"srvtoolu_1","content":[{"type":"web_search_result",'
+        '"url":"https:\\/\\/example.org","title":"T","encrypted_content":"ZW5j","page_age":null}]},' + USE
+    ),
+    "a failed search": (
+        '{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}},{"type":"web_search_tool_result",'
+        '"tool_use_id":"srvtoolu_1","content":{"type":"web_search_tool_result_error","error_code":"unavailable"}},'
+        + USE
+    ),
+    "citations": (
+        '{"citations":[{"type":"char_location","cited_text":"it is","document_index":0,"document_title":null,'
+        '"start_char_index":0,"end_char_index":5}],"type":"text","text":"it is"},'
+        '{"type":"text","text":" high","citations":null},' + USE
+    ),
+    "code that ran there": (
+        '{"type":"server_tool_use","id":"srvtoolu_1","name":"bash_code_execution","input":{"command":"ls"}},'
+        '{"type":"bash_code_execution_tool_result","tool_use_id":"srvtoolu_1","content":{"type":'
+        '"bash_code_execution_result","stdout":"a\\n","stderr":"","return_code":0,"content":[]}},'
+        '{"type":"container_upload","file_id":"file_1"},' + USE
+    ),
+    "a block of a type to come": '{"type":"mystery","data":[1.0,1e2,{"b":1,"a":2}]},' + USE,
+    "fields of a call": (
+        '{"type":"tool_use","id":"toolu_1","name":"tide","caller":{"type":"direct"},'
+        '"input":{"z":1.0,"a":12345678901234567890,"port":"A\\u006des"},"odd":null}'
+    ),
+}
+# A message.
+OPENAI = {
+    "reasoning": '{"role":"assistant","reasoning_content":"h\\u00e4 ","content":"",' + CALL + "}",
+    "reasoning without text": '{"role":"assistant","content":null,"reasoning_content":"",' + CALL + "}",
+    "signed reasoning": (
+        '{ "content" : null,"role":"assistant",' + CALL + ',"reasoning_details":[{"type":"reasoning.encrypted",'
+        '"data":"ZW5j","id":"rs_1","format":"x-v1","index":0}] }'
+    ),
+    "a signature on a call": (
+        '{"role":"assistant","tool_calls":[{"extra_content":{"google":{"thought_signature":"c2ln\\/"}},"id":"call_1",'
+        '"type":"function","function":{"arguments":"{}","name":"tide"}}]}'
+    ),
+    "citations": (
+        '{"role":"assistant","content":"so","annotations":[{"type":"url_citation","url_citation":{"url":"https://x",'
+        '"title":"T","start_index":0,"end_index":2}}],' + CALL + "}"
+    ),
+    "content in parts": (
+        '{"role":"assistant","content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},'
+        '{"type":"text","text":"so"}],' + CALL + "}"
+    ),
+    "audio": '{"role":"assistant","content":null,"audio":{"id":"audio_1"},' + CALL + "}",
+    "fields to come": '{"role":"assistant","content":"so","x_vendor":{"b":1.0,"a":[]},"prefix":false,' + CALL + "}",
+}
+CASES = [("anthropic", name) for name in ANTHROPIC] + [("openai", name) for name in OPENAI]
+
+
+def reply(style: str, name: str) -> Reply:
+    if style == "anthropic":
+        return anthropic_reply(f"[{ANTHROPIC[name]}]", "tool_use")
+    return Reply(f'{{"choices":[{{"index":0,"message":{OPENAI[name]},"finish_reason":"tool_calls"}}]}}')
+
+
+def end(style: str) -> Reply:
+    return openai_reply("4 m") if style == "openai" else anthropic_reply('[{"type":"text","text":"4 m"}]')
+
+
+def in_another_process(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    done = subprocess.run([sys.executable, WORKER], input=json.dumps(tasks), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def sent() -> dict[tuple[str, str], bytes]:
+    """The request of each resume. The saved transcripts went through another program's JSON, keys in its order."""
+    with ScriptedServer() as server:
+        server.script(*[reply(*case) for case in CASES])
+        tasks = [{"style": style, "url": server.url} for style, _ in CASES]
+        halts = in_another_process(tasks)
+        assert {halt["status"] for halt in halts} == {"pending"}
+
+        server.script(*[end(style) for style, _ in CASES])
+        for halt in halts:
+            halt["transcript"] = json.dumps(json.loads(halt["transcript"]), sort_keys=True, indent=1)
+        ends = in_another_process([{**task, **halt} for task, halt in zip(tasks, halts, strict=True)])
+        assert {one["status"] for one in ends} == {"done"}
+        return {case: request.body for case, request in zip(CASES, server.requests[len(CASES) :], strict=True)}
+
+
+@pytest.mark.parametrize(("style", "name"), CASES, ids=[f"{style}-{name}" for style, name in CASES])
+def test_a_reply_goes_back_byte_for_byte(sent, style, name):
+    body = sent[style, name]
+    made = ANTHROPIC[name] if style == "anthropic" else OPENAI[name]
+    prompt, answered = json.loads(body)["messages"][0], json.loads(body)["messages"][-1]
+    assert "tide?" in str(prompt)
+    assert "4 m" in str(answered)
+    assert b"toolrelay" not in body
+    around = b'{"role":"assistant","content":[%b]}' if style == "anthropic" else b"%b"
+    assert around % made.encode() in body
