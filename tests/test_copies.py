@@ -21,6 +21,7 @@ from toolrelay import (
     RelayCall,
     RelayResult,
     Request,
+    SealKeys,
     SqliteStore,
     Text,
     ToolContext,
@@ -89,6 +90,7 @@ def test_i11_what_belongs_to_its_process_says_so(twin, tmp_path):
         (client, "a Client holds"),
         (Toolkit([TIDE]), "a Toolkit holds"),
         (MemoryStore(), "pickle"),
+        (SealKeys(bytes(32)), "pickle"),
     ]:
         with pytest.raises(TypeError, match=says_what):
             twin(whole)
@@ -98,8 +100,14 @@ def test_i11_what_belongs_to_its_process_says_so(twin, tmp_path):
 
 def test_i11_these_are_all_public_classes():
     """A new one has to be put above, or be an error (see test_errors)."""
-    covered = {type(value).__name__ for value in plain_values()} | {"Client", "MemoryStore", "SqliteStore", "Toolkit"}
-    covered |= {"Conversation", "RunResult", "ToolCallRecord", "Transcript", "Usage"}
+    covered = {type(value).__name__ for value in plain_values()} | {
+        "Client",
+        "MemoryStore",
+        "SealKeys",
+        "SqliteStore",
+        "Toolkit",
+    }
+    covered |= {"Conversation", "RunResult", "SealKeys", "ToolCallRecord", "Transcript", "Usage"}
     covered |= {"InProcessRequest", "Parked", "ToolContext"}
     public = {name for name in toolrelay.__all__ if isinstance(getattr(toolrelay, name), type)}
     assert {name for name in public if not issubclass(getattr(toolrelay, name), ToolRelayError)} == covered

@@ -38,6 +38,7 @@ SAMPLES = {
     "retryable": True,
     "retry_after": 1.5,
     "conversation": "c-1",
+    "reason": "expired",
 }
 TREE = [item for item in vars(errors).values() if inspect.isclass(item) and issubclass(item, ToolRelayError)]
 

@@ -15,7 +15,7 @@ from toolrelay.errors import ConversationNotFound, StoreError
 from toolrelay.relay import Answer, Request
 
 if TYPE_CHECKING:
-    from toolrelay._core import Conversation, NativeClient, RunResult
+    from toolrelay._core import Conversation, NativeClient, RunResult, SealKeys
     from toolrelay._inputs import History, Missing, OnPending, Prompt
     from toolrelay.toolkit import Toolkit
 
@@ -119,6 +119,36 @@ class Client:
             id,
         )
 
+    async def run_with_sealed(
+        self,
+        toolkit: Toolkit,
+        token: str,
+        answer: Answer,
+        *,
+        keys: SealKeys,
+        audience: str | None = None,
+        once: bool = False,
+        missing: Missing = "error",
+    ) -> RunResult:
+        """`run_with_answer` on a halt that was sealed by `RunResult.seal`: the token holds transcript and requests.
+
+        A token that was changed, is not of these `keys`, has expired or was sealed for another `audience` is a
+        `SealError`; no model is called. With `once` the client's store remembers the token, after the checks and before
+        the model is called, and a second use is a `SealError` too.
+        """
+        return await end_of(
+            self._native.answer_sealed(
+                native_tools(toolkit),
+                copy_context(),
+                token,
+                keys,
+                audience,
+                native_json("answer", answer, Answer),
+                waits(missing),
+                once,
+            )
+        )
+
     async def get(self, id: str) -> Conversation:
         """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
         try:
@@ -158,6 +188,22 @@ class Client:
     ) -> RunResult:
         """`ask_with_answer` for a program without an event loop."""
         return run_here(self.ask_with_answer(toolkit, id, pending, answer, missing))
+
+    def run_with_sealed_sync(
+        self,
+        toolkit: Toolkit,
+        token: str,
+        answer: Answer,
+        *,
+        keys: SealKeys,
+        audience: str | None = None,
+        once: bool = False,
+        missing: Missing = "error",
+    ) -> RunResult:
+        """`run_with_sealed` for a program without an event loop."""
+        return run_here(
+            self.run_with_sealed(toolkit, token, answer, keys=keys, audience=audience, once=once, missing=missing)
+        )
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Client holds connections and functions of this process: make one where it is used")

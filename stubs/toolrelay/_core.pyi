@@ -18,6 +18,7 @@ __all__ = [
     "NativeToolkit",
     "Reply",
     "RunResult",
+    "SealKeys",
     "Segment",
     "SqliteStore",
     "ToolCallRecord",
@@ -115,11 +116,32 @@ class RunResult:
     def finish_reason(self) -> str | None:
         """Why the last reply ended: `stop`, `tool_calls`, `length`, `content_filter`, `refusal`, or another word."""
 
+    def seal(self, keys: SealKeys, *, audience: str | None = None, expires_in: float | None = 604_800.0) -> str:
+        """A halt as one token that an untrusted client may keep and bring back with its answer.
+
+        It is encrypted and authenticated with the first of `keys`; `Client.run_with_sealed` takes it for `expires_in`
+        seconds (None: for ever) and from that `audience` alone. A result that waits for nothing is a `SealError`.
+        """
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     @classmethod
     def _restore(cls, json: bytes) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
+
+@final
+class SealKeys:
+    """Secret keys of 32 random bytes each, for sealed halts. The first one seals, all of them open.
+
+    To rotate, put a new key in front, and take the old one out when its tokens have expired.
+
+    >>> import secrets
+    >>> from toolrelay import SealKeys
+    >>> SealKeys(secrets.token_bytes(32))
+    <SealKeys: 1 key>
+    """
+
+    def __new__(cls, *keys: bytes) -> Self: ...
 
 @final
 class ToolCallRecord:
@@ -281,6 +303,17 @@ class NativeClient:
         pending: bytes,
         answer: bytes,
         wait: bool,
+    ) -> Segment: ...
+    def answer_sealed(
+        self,
+        toolkit: NativeToolkit,
+        context: Context,
+        token: str,
+        keys: SealKeys,
+        audience: str | None,
+        answer: bytes,
+        wait: bool,
+        once: bool,
     ) -> Segment: ...
     def get(self, context: Context, id: str) -> Future[Conversation | None]: ...
 

@@ -13,6 +13,7 @@ ToolRelayError
 ├── PendingError                  a new prompt on a halted transcript
 ├── TranscriptError               a history that cannot be mended
 ├── WaitForError                  `wait_for` raised, or its answer did not fit
+├── SealError                     a sealed halt that is not taken; says why
 ├── EventLoopError                awaited where no loop of asyncio runs (also a RuntimeError)
 ├── ModelReplyError               replies that stay cut, refused or empty
 ├── ProviderError                 the model could not be called
@@ -74,6 +75,7 @@ from toolrelay.errors.run import (
     PayloadError,
     PendingError,
     ResumeError,
+    SealError,
     ToolError,
     ToolkitError,
     TranscriptError,
@@ -122,6 +124,7 @@ __all__ = [
     "QuotaError",
     "RateLimitError",
     "ResumeError",
+    "SealError",
     "StoreConflict",
     "StoreCorrupt",
     "StoreError",

@@ -114,6 +114,18 @@ class WaitForError(ToolRelayError):
         return self.__cause__
 
 
+class SealError(ToolRelayError):
+    """A halt that is not sealed, or a token that is not taken.
+
+    `reason` is one of `not_halted`, `malformed`, `newer` (sealed by a later version), `unknown_key`, `forged`,
+    `expired`, `audience`, `used`, `entropy`.
+    """
+
+    def __init__(self, message: str = "", *, reason: str | None = None) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
 class EventLoopError(ToolRelayError, RuntimeError):
     """Awaited where no event loop of asyncio runs: under trio, say. `run_sync` and its kin need none."""
 

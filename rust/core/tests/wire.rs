@@ -6,8 +6,6 @@
 mod anthropic;
 #[path = "wire/anthropic_reply.rs"]
 mod anthropic_reply;
-#[path = "wire/choice.rs"]
-mod choice;
 #[path = "wire/import.rs"]
 mod import;
 #[path = "wire/names.rs"]
@@ -40,7 +38,7 @@ fn tool_spec(name: &str, description: &str, schema: &str) -> ToolSpec {
 }
 
 fn head<'a>(system: Option<&'a str>, tools: &'a [ToolSpec], params: &'a [(String, Json)]) -> Head<'a> {
-    Head { model: "m", system, tools, params, ..Head::default() }
+    Head { model: "m", system, tools, params }
 }
 
 fn prefix(style: Style) -> Prefix {

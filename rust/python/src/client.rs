@@ -24,6 +24,7 @@ use crate::bridge::{Port, future_into_py};
 use crate::conversation::Looked;
 use crate::host::{self, Objects, PyHost};
 use crate::model::PyModel;
+use crate::seal::PySealKeys;
 use crate::segment::Segment;
 use crate::stores::AnyStore;
 use crate::toolkit::NativeToolkit;
@@ -118,6 +119,27 @@ impl NativeClient {
         self.start(toolkit, context, history, conversation, Start::Answer { pending, answer, missing })
     }
 
+    /// Starts a segment from a sealed halt and an answer in JSON.
+    #[pyo3(signature = (toolkit, context, token, keys, audience, answer, wait, once))]
+    #[expect(clippy::too_many_arguments, reason = "one call from the Python facade")]
+    fn answer_sealed(
+        &self,
+        toolkit: &Bound<'_, NativeToolkit>,
+        context: Py<PyAny>,
+        token: &str,
+        keys: &Bound<'_, PySealKeys>,
+        audience: Option<&str>,
+        answer: &[u8],
+        wait: bool,
+        once: bool,
+    ) -> PyResult<Segment> {
+        let py = toolkit.py();
+        let answer: Answer = convert::read(py, "the answer", answer)?;
+        let (place, pending) = keys.get().open(py, token, audience, &answer, once)?;
+        let missing = if wait { Missing::Wait } else { Missing::Error };
+        self.start_at(toolkit, context, None, place, Start::Answer { pending, answer, missing })
+    }
+
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         visit.call(&self.wait_for)?;
         if let AnyStore::Own(store) = &self.store {
@@ -180,11 +202,22 @@ impl NativeClient {
         conversation: Option<String>,
         start: Start,
     ) -> PyResult<Segment> {
-        let py = toolkit.py();
         let place = match &conversation {
             Some(id) => Place::Conversation(id.clone()),
             None => Place::History(PyTranscript::of(history)?),
         };
+        self.start_at(toolkit, context, conversation, place, start)
+    }
+
+    fn start_at(
+        &self,
+        toolkit: &Bound<'_, NativeToolkit>,
+        context: Py<PyAny>,
+        conversation: Option<String>,
+        place: Place,
+        start: Start,
+    ) -> PyResult<Segment> {
+        let py = toolkit.py();
         let host = self.host(py, context, conversation, toolkit.get())?;
         let model: Arc<dyn Model> = match &self.reached {
             Reached::Http(model) => Arc::clone(model) as Arc<dyn Model>,
@@ -242,7 +275,7 @@ fn message(py: Python<'_>, prompt: &str) -> PyResult<Message> {
     Json::parse(&prompt).map(|parts| Message::user_parts(&parts)).map_err(unreadable)
 }
 
-fn seconds(py: Python<'_>, name: &str, value: f64) -> PyResult<Duration> {
+pub(crate) fn seconds(py: Python<'_>, name: &str, value: f64) -> PyResult<Duration> {
     let positive = Duration::try_from_secs_f64(value).ok().filter(|duration| !duration.is_zero());
     let text = || format!("{name} must be a positive number of seconds, not {value}");
     positive.ok_or_else(|| errors::raise(py, "ConfigurationError", &text()))

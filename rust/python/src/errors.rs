@@ -12,6 +12,7 @@ use toolrelay_core::transcript::{Transcript, TranscriptError};
 use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
 use toolrelay_runtime::client::{Report, RunError};
 use toolrelay_runtime::conversation::ConversationError;
+use toolrelay_runtime::seal::SealError;
 use toolrelay_runtime::store::StoreError;
 use toolrelay_runtime::toolkit::ToolkitError;
 
@@ -48,6 +49,7 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError, raised: Option<PyErr>)
         RunError::Resume(resume) => resume_error(py, resume),
         RunError::Conversation(conversation) => conversation_error(py, conversation, raised),
         RunError::Wire(_) => raise(py, "ConfigurationError", &text),
+        RunError::Seal(seal) => seal_error(py, seal),
         RunError::Entropy { .. } => raise(py, "ToolRelayError", &text),
         RunError::Store { error, transcript } => {
             let error = store_error(py, error, raised);
@@ -56,6 +58,11 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError, raised: Option<PyErr>)
             error
         }
     }
+}
+
+/// The exception for a token that does not open, or a result that is not sealed.
+pub(crate) fn seal_error(py: Python<'_>, error: &SealError) -> PyErr {
+    with(py, "SealError", &error.to_string(), &[("reason", object(py, error.as_str()))])
 }
 
 /// The exception for a run that ended with a failure.

@@ -10,6 +10,7 @@ mod interpreter;
 mod model;
 mod once;
 mod result;
+mod seal;
 mod segment;
 mod stores;
 mod toolkit;
@@ -31,6 +32,8 @@ mod _core {
     use super::host::Reply;
     #[pymodule_export]
     use super::result::{PyUsage, RunResult, ToolCallRecord};
+    #[pymodule_export]
+    use super::seal::PySealKeys;
     #[pymodule_export]
     use super::segment::Segment;
     #[pymodule_export]

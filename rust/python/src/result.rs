@@ -17,6 +17,7 @@ use toolrelay_runtime::client::Report;
 
 use crate::convert;
 use crate::once::once;
+use crate::seal::PySealKeys;
 use crate::transcript::PyTranscript;
 
 pub(crate) use record::ToolCallRecord;
@@ -119,6 +120,11 @@ impl RunResult {
     #[getter]
     fn finish_reason(&self) -> Option<&str> {
         self.report.finish_reason.as_deref()
+    }
+
+    #[pyo3(signature = (keys, *, audience=None, expires_in=604_800.0))]
+    fn seal(&self, keys: &Bound<'_, PySealKeys>, audience: Option<&str>, expires_in: Option<f64>) -> PyResult<String> {
+        keys.get().seal(keys.py(), &self.report.transcript, audience, expires_in)
     }
 
     fn __hash__(&self, py: Python<'_>) -> PyResult<isize> {

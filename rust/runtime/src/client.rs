@@ -23,6 +23,7 @@ use crate::conversation::{Answered, Claimed, ConversationError, Conversations, H
 use crate::drive::{Log, NoLog, Surroundings, drive};
 use crate::host::Host;
 use crate::model::Model;
+use crate::seal::SealError;
 use crate::store::StoreError;
 use crate::toolkit::Toolkit;
 
@@ -70,6 +71,13 @@ pub enum Place {
     History(Transcript),
     /// A stored conversation's.
     Conversation(String),
+    /// The caller's, out of a token that is good for one use: the store keeps a mark of it.
+    Once {
+        /// The transcript.
+        history: Transcript,
+        /// Names the token in the store.
+        mark: String,
+    },
 }
 
 /// Why a segment gave no report.
@@ -87,6 +95,9 @@ pub enum RunError {
     /// The tools or parameters cannot be put in the provider's form.
     #[error(transparent)]
     Wire(#[from] WireError),
+    /// The token was used before.
+    #[error(transparent)]
+    Seal(#[from] SealError),
     /// The operating system gives no randomness.
     #[error("the operating system gives no randomness for ids: {reason}")]
     Entropy {
@@ -119,13 +130,14 @@ impl Client {
         let around = Surroundings { host, session: &*session, tools, stop, deadline };
         match place {
             Place::History(history) => {
-                let (run, warnings) = match start {
-                    Start::Prompt { prompt, on_pending } => Run::start(history, prompt, on_pending, &config)?,
-                    Start::Answer { pending, answer, missing } => {
-                        let now = Some(crate::drive::now_ms());
-                        Run::resume(history, &pending, &answer, missing, now, &config, tools)?
-                    }
-                };
+                let (run, warnings) = begin(history, start, &config, tools)?;
+                finish(run, warnings, &around, &mut NoLog).await
+            }
+            Place::Once { history, mark } => {
+                let (run, warnings) = begin(history, start, &config, tools)?;
+                if !self.conversations.mark(&mark).await? {
+                    return Err(SealError::Used.into());
+                }
                 finish(run, warnings, &around, &mut NoLog).await
             }
             Place::Conversation(id) => match self.claim(&id, start, &config, tools).await? {
@@ -157,6 +169,21 @@ impl Client {
             }
         }
     }
+}
+
+fn begin(
+    history: Transcript,
+    start: Start,
+    config: &RunConfig,
+    tools: &Toolkit,
+) -> Result<(Run, Vec<Warning>), RunError> {
+    Ok(match start {
+        Start::Prompt { prompt, on_pending } => Run::start(history, prompt, on_pending, config)?,
+        Start::Answer { pending, answer, missing } => {
+            let now = Some(crate::drive::now_ms());
+            Run::resume(history, &pending, &answer, missing, now, config, tools)?
+        }
+    })
 }
 
 async fn finish(

@@ -20,7 +20,7 @@ use toolrelay_core::run::{OnPending, Run, RunConfig};
 use toolrelay_core::transcript::Transcript;
 
 use crate::drive::now_ms;
-use crate::store::{Conversation, ConversationId, State, Store, StoreError};
+use crate::store::{Conversation, ConversationId, State, Store, StoreError, Write};
 
 pub use answering::Answered;
 pub use error::ConversationError;
@@ -93,6 +93,18 @@ impl Conversations {
             }
         }
         Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+    }
+
+    /// Leaves a mark in the store: an empty conversation of this id. Of all callers with one id
+    /// exactly one is told that it was the first.
+    pub async fn mark(&self, id: &str) -> Result<bool, ConversationError> {
+        let append = Vec::new();
+        let write = Write { expect: 0, state: State::Idle, epoch: 0, lease: None, append, requests: Vec::new() };
+        match self.store.commit(&ConversationId::new(id)?, write).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::Conflict { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// A conversation as it stands, without a claim on it; `None` when there is none of that id.

@@ -8,5 +8,6 @@ pub mod http;
 pub mod http_model;
 pub mod model;
 pub mod retry;
+pub mod seal;
 pub mod store;
 pub mod toolkit;
