@@ -159,7 +159,27 @@ pub(crate) fn quoted(text: &str) -> String {
 
 /// What a JSON string says; `None` for a broken one, as one with a lone surrogate is.
 pub(crate) fn unquoted(string: &str) -> Option<String> {
-    let mut rest = string.strip_prefix('"')?.strip_suffix('"')?;
+    unescaped(string.strip_prefix('"')?.strip_suffix('"')?)
+}
+
+/// What the inside of a JSON string says, with what is lone in it mended.
+pub(crate) fn said(inner: &str) -> String {
+    if memchr::memchr(b'\\', inner.as_bytes()).is_none() {
+        return inner.to_owned();
+    }
+    unescaped(&mend_escapes(inner)).unwrap_or_default()
+}
+
+/// Whether the inside of a JSON string ends with the first half of a character that takes two escapes.
+pub(crate) fn ends_in_half(inner: &str) -> bool {
+    let bytes = inner.as_bytes();
+    let Some(start) = bytes.len().checked_sub(6) else { return false };
+    escaped_unit(bytes, start).is_some_and(is_high)
+        && bytes[..start].iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 0
+}
+
+fn unescaped(inner: &str) -> Option<String> {
+    let mut rest = inner;
     let mut out = String::with_capacity(rest.len());
     while let Some(at) = memchr::memchr(b'\\', rest.as_bytes()) {
         out.push_str(&rest[..at]);

@@ -11,11 +11,14 @@ mod balance;
 mod content;
 mod counts;
 pub mod failure;
+mod growing;
 mod head;
 pub(crate) mod import;
 pub mod names;
 mod openai;
 mod schema;
+mod sse;
+pub mod stream;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};

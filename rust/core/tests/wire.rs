@@ -6,6 +6,8 @@
 mod anthropic;
 #[path = "wire/anthropic_reply.rs"]
 mod anthropic_reply;
+#[path = "wire/anthropic_stream.rs"]
+mod anthropic_stream;
 #[path = "wire/import.rs"]
 mod import;
 #[path = "wire/names.rs"]
@@ -14,10 +16,16 @@ mod names;
 mod openai;
 #[path = "wire/openai_reply.rs"]
 mod openai_reply;
+#[path = "wire/openai_stream.rs"]
+mod openai_stream;
 #[path = "wire/properties.rs"]
 mod properties;
 #[path = "wire/schema.rs"]
 mod schema;
+#[path = "wire/sse.rs"]
+mod sse;
+#[path = "wire/streamed.rs"]
+mod streamed;
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -38,7 +46,7 @@ fn tool_spec(name: &str, description: &str, schema: &str) -> ToolSpec {
 }
 
 fn head<'a>(system: Option<&'a str>, tools: &'a [ToolSpec], params: &'a [(String, Json)]) -> Head<'a> {
-    Head { model: "m", system, tools, params }
+    Head { model: "m", system, tools, params, stream: false }
 }
 
 fn prefix(style: Style) -> Prefix {

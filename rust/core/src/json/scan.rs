@@ -7,16 +7,10 @@ use super::next_escaped;
 pub(crate) fn elements(text: &str) -> Option<Vec<&str>> {
     let mut scan = Scan::new(text);
     let mut elements = Vec::new();
-    scan.take(b'[')?;
-    if scan.take(b']').is_none() {
-        loop {
-            elements.push(scan.value()?);
-            match scan.next_of(b",]")? {
-                b',' => {}
-                _ => break,
-            }
-        }
-    }
+    scan.array(|scan| {
+        elements.push(scan.value()?);
+        Some(())
+    })?;
     scan.is_over().then_some(elements)
 }
 
@@ -24,18 +18,10 @@ pub(crate) fn elements(text: &str) -> Option<Vec<&str>> {
 pub(crate) fn fields(text: &str) -> Option<Vec<(&str, &str)>> {
     let mut scan = Scan::new(text);
     let mut fields = Vec::new();
-    scan.take(b'{')?;
-    if scan.take(b'}').is_none() {
-        loop {
-            let key = scan.string()?;
-            scan.take(b':')?;
-            fields.push((key.quoted, scan.value()?));
-            match scan.next_of(b",}")? {
-                b',' => {}
-                _ => break,
-            }
-        }
-    }
+    scan.object(|key, scan| {
+        fields.push((key, scan.value()?));
+        Some(())
+    })?;
     scan.is_over().then_some(fields)
 }
 
@@ -130,6 +116,36 @@ impl<'a> Scan<'a> {
         let start = self.at;
         let is_plain = self.skip_string()?;
         Some(Quoted { quoted: self.text.get(start..self.at)?, is_plain })
+    }
+
+    /// Goes over an object. The visitor gets each key, with its quotes, and goes over its value.
+    pub(crate) fn object(&mut self, mut visit: impl FnMut(&'a str, &mut Self) -> Option<()>) -> Option<()> {
+        self.take(b'{')?;
+        if self.take(b'}').is_some() {
+            return Some(());
+        }
+        loop {
+            let key = self.string()?.quoted;
+            self.take(b':')?;
+            visit(key, self)?;
+            if self.next_of(b",}")? == b'}' {
+                return Some(());
+            }
+        }
+    }
+
+    /// Goes over a list. The visitor goes over each value in it.
+    pub(crate) fn array(&mut self, mut visit: impl FnMut(&mut Self) -> Option<()>) -> Option<()> {
+        self.take(b'[')?;
+        if self.take(b']').is_some() {
+            return Some(());
+        }
+        loop {
+            visit(self)?;
+            if self.next_of(b",]")? == b']' {
+                return Some(());
+            }
+        }
     }
 
     /// Goes over a value and gives its text.

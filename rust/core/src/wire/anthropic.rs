@@ -4,6 +4,7 @@
 
 mod decode;
 mod parts;
+mod stream;
 
 use std::borrow::Cow;
 
@@ -11,6 +12,7 @@ use bytes::Bytes;
 use serde_json::value::RawValue;
 
 pub(super) use self::decode::{Said, decode};
+pub(super) use self::stream::Stream;
 use crate::json::{push_str, quoted};
 use crate::message::{self, Assistant, Call, Message, ToolResult};
 use crate::reply::Provider;

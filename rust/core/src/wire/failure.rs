@@ -90,13 +90,12 @@ impl ProviderFailure {
     ///
     /// `None` means that the body reports none; whether it is a reply is for the style to say.
     pub fn in_body(body: &[u8]) -> Option<Self> {
-        let reported = body::Reported::within_success(body)?;
-        let mut failure =
-            Self { kind: kind::classify(None, &reported), ..Self::reported(reported, ReplyHints::default()) };
-        if failure.message.is_empty() {
-            "the reply is an error without a message".clone_into(&mut failure.message);
-        }
-        Some(failure)
+        body::Reported::within_success(body).map(Self::without_status)
+    }
+
+    /// Reads a body that is known to be an error, though the status said success.
+    pub(super) fn of_error(body: &[u8]) -> Self {
+        Self::without_status(body::Reported::parse(body))
     }
 
     /// Adds what the response around a body says, where the failure does not know better.
@@ -126,6 +125,15 @@ impl ProviderFailure {
             }
         }
         self
+    }
+
+    fn without_status(reported: body::Reported) -> Self {
+        let mut failure =
+            Self { kind: kind::classify(None, &reported), ..Self::reported(reported, ReplyHints::default()) };
+        if failure.message.is_empty() {
+            "the reply is an error without a message".clone_into(&mut failure.message);
+        }
+        failure
     }
 
     fn reported(reported: body::Reported, hints: ReplyHints) -> Self {

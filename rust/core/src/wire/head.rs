@@ -20,6 +20,8 @@ pub struct Head<'a> {
     /// More request parameters. They win over what this library would send, the last of two equal
     /// keys over the first; `null` leaves the key out; `tools` adds the provider's own tools.
     pub params: &'a [(String, Json)],
+    /// Whether the reply shall be streamed.
+    pub stream: bool,
 }
 
 /// The encoded start of a request of one style. Cheap to clone.
@@ -67,13 +69,21 @@ impl Style {
         }
         for (key, value) in &params.0 {
             let placed = matches!(*key, "model" | "tools") || (self == Self::Anthropic && *key == "system");
-            // Without tools, providers refuse what is said about their use (fault J8).
-            let idle = !has_tools && matches!(*key, "tool_choice" | "parallel_tool_calls");
+            // Without tools, providers refuse what is said about their use (fault J8); and so with streams.
+            let idle = (!has_tools && matches!(*key, "tool_choice" | "parallel_tool_calls"))
+                || (!head.stream && *key == "stream_options");
             if !placed && !idle {
                 out.push(b',');
                 push_str(&mut out, key);
                 out.push(b':');
                 out.extend_from_slice(value.as_bytes());
+            }
+        }
+        if head.stream {
+            out.extend_from_slice(br#","stream":true"#);
+            let is_given = head.params.iter().any(|(key, _)| key == "stream_options");
+            if self == Self::OpenAi && !is_given {
+                out.extend_from_slice(br#","stream_options":{"include_usage":true}"#);
             }
         }
         let is_occupied = match self {

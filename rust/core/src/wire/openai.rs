@@ -2,12 +2,14 @@
 //! the canonical bytes themselves.
 
 mod decode;
+mod stream;
 
 use bytes::Bytes;
 use memchr::memmem;
 use serde_json::value::RawValue;
 
 pub(super) use self::decode::decode;
+pub(super) use self::stream::Stream;
 use crate::json::{push_str, quoted};
 use crate::message::{self, Assistant, Call, Fields, Message, ToolResult};
 use crate::reply::Provider;

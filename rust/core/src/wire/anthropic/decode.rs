@@ -67,7 +67,8 @@ impl Said {
                 "tool_use" => said.calls.push(ReplyCall {
                     id: string(block.id).filter(|id| !id.is_empty()).map(Cow::into_owned),
                     name: string(block.name).unwrap_or_default().into_owned(),
-                    arguments: block.input.map_or("", RawValue::get).to_owned(),
+                    // An object, or the model's text where that is none (fault C5).
+                    arguments: string(block.input).unwrap_or(block.input.map_or("", RawValue::get).into()).into_owned(),
                 }),
                 "thinking" | "redacted_thinking" => said.reasoned = true,
                 _ => {}

@@ -40,8 +40,7 @@ pub(in crate::wire) fn decode(body: &str) -> Result<Reply, ProviderFailure> {
         return Err(malformed("the reply holds no choice"));
     };
     if let Some(error) = choice.error {
-        let body = format!(r#"{{"error":{}}}"#, error.get());
-        return Err(ProviderFailure::in_body(body.as_bytes()).unwrap_or_else(|| malformed("the choice is an error")));
+        return Err(choice_error(error.get()));
     }
     let Some(raw) = choice.message else { return Err(malformed("the choice holds no message")) };
     let message = Message::read(raw).map_err(|error| unreadable(&error))?;
@@ -57,6 +56,12 @@ pub(in crate::wire) fn decode(body: &str) -> Result<Reply, ProviderFailure> {
         model: string(completion.model).map(Cow::into_owned),
         provider: message.has_extras.then_some(provider),
     })
+}
+
+/// The failure that a choice reports in its `error`.
+pub(super) fn choice_error(error: &str) -> ProviderFailure {
+    let body = format!(r#"{{"error":{error}}}"#);
+    ProviderFailure::in_body(body.as_bytes()).unwrap_or_else(|| malformed("the choice is an error"))
 }
 
 #[derive(Default)]

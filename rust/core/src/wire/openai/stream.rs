@@ -1,0 +1,275 @@
+//! A streamed Chat Completions reply, put together. Only the first choice counts.
+//!
+//! The reply is complete when a finish reason was seen; what comes after it, usage as a rule, is still
+//! taken until `[DONE]` or the end.
+
+mod calls;
+
+use self::calls::Calls;
+use super::decode::choice_error;
+use crate::json::scan::{Scan, elements};
+use crate::wire::failure::ProviderFailure;
+use crate::wire::growing::{Object, Text, Value};
+use crate::wire::stream::{Assembly, Delta, Event, unreadable};
+
+/// What came so far. Values are JSON texts.
+#[derive(Debug, Default)]
+pub(in crate::wire) struct Stream {
+    model: Option<String>,
+    usage: Option<String>,
+    finish_reason: Option<String>,
+    /// The message but for its calls.
+    message: Object,
+    calls: Calls,
+    /// The field whose reasoning is told: some servers send it twice.
+    reasoning: Option<String>,
+    /// How many parts of the content are told for good.
+    told_parts: usize,
+    /// Whether text was told: a refusal is the text only where there is none.
+    has_text: bool,
+}
+
+impl Assembly for Stream {
+    fn take(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
+        let chunk = Chunk::read(event.data).ok_or_else(unreadable)?;
+        if self.model.is_none() {
+            self.model = chunk.model.filter(|model| is_said(model)).map(ToOwned::to_owned);
+        }
+        let usage = chunk.usage.filter(|usage| usage.starts_with('{') && usage.len() > 2);
+        if let Some(usage) = usage.or(chunk.choice.usage.filter(|usage| usage.starts_with('{'))) {
+            self.usage = Some(usage.to_owned());
+        }
+        if let Some(error) = chunk.choice.error {
+            return Err(choice_error(error));
+        }
+        // Some gateways send a whole reply as one event.
+        let whole = chunk.choice.message.filter(|_| self.message.is_empty() && self.calls.is_empty());
+        if let Some(delta) = chunk.choice.delta.or(whole).filter(|delta| delta.starts_with('{')) {
+            self.delta(delta, tell)?;
+        }
+        if let Some(reason) = chunk.choice.finish_reason.filter(|reason| is_said(reason)) {
+            self.finish_reason = Some(reason.to_owned());
+        }
+        if self.finish_reason.is_some() {
+            self.tell_rest(tell);
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    fn into_body(mut self: Box<Self>) -> Option<String> {
+        let reason = self.finish_reason?;
+        if !self.calls.is_empty() {
+            let mut calls = String::new();
+            self.calls.write(&mut calls);
+            self.message.set(r#""tool_calls""#, Value::new(&calls));
+        }
+        let mut body = String::from("{");
+        for (key, value) in [("model", self.model), ("usage", self.usage)] {
+            if let Some(value) = value {
+                body.extend(["\"", key, "\":", &value, ","]);
+            }
+        }
+        body.push_str(r#""choices":[{"message":{"#);
+        self.message.write_fields(&mut body);
+        body.extend([r#"},"finish_reason":"#, &reason, "}]}"]);
+        Some(body)
+    }
+}
+
+impl Stream {
+    fn delta(&mut self, delta: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
+        let mut failure = None;
+        let read = Scan::new(delta).object(|key, scan| {
+            let value = scan.value()?;
+            match key {
+                r#""content""# => self.content(value, tell),
+                r#""tool_calls""# => {
+                    if value.starts_with('[') && value != "[]" && self.calls.is_empty() {
+                        // The place of the calls among the fields.
+                        self.message.set(key, Value::new("[]"));
+                    }
+                    for entry in elements(value).unwrap_or_default() {
+                        if let Err(error) = self.calls.take(entry, tell) {
+                            failure = Some(error);
+                            return None;
+                        }
+                    }
+                }
+                r#""function_call""# => self.calls.take_legacy(value, tell),
+                r#""reasoning_content""# | r#""reasoning""# => self.reasoning(key, value, tell),
+                r#""refusal""# => {
+                    if let Some(text) = self.message.merge(key, value).and_then(Value::text)
+                        && !self.has_text
+                    {
+                        text.news().map(Delta::Text).into_iter().for_each(&mut *tell);
+                    }
+                }
+                _ => {
+                    self.message.merge(key, value);
+                }
+            }
+            Some(())
+        });
+        match (read, failure) {
+            (_, Some(failure)) => Err(failure),
+            (None, None) => Err(unreadable()),
+            (Some(()), None) => Ok(()),
+        }
+    }
+
+    /// Text, or a list of parts; text among parts is a part.
+    fn content(&mut self, piece: &str, tell: &mut dyn FnMut(Delta)) {
+        let key = r#""content""#;
+        let own = self.message.get(key);
+        if let Some(Value::Text(text)) = own
+            && piece.starts_with('[')
+        {
+            let text = std::mem::take(text);
+            let mut parts = Value::List(if text.is_empty() { Vec::new() } else { vec![text_part(text)] });
+            parts.merge(piece);
+            self.message.set(key, parts);
+        } else if let Some(own @ Value::List(_)) = own
+            && piece.starts_with('"')
+        {
+            if piece != r#""""# {
+                own.merge(&format!(r#"[{{"type":"text","text":{piece}}}]"#));
+            }
+        } else {
+            self.message.merge(key, piece);
+        }
+        let Some(content) = self.message.get(key) else { return };
+        let mut tell = |delta: Delta| {
+            self.has_text |= matches!(delta, Delta::Text(_));
+            tell(delta);
+        };
+        if let Some(text) = content.text() {
+            text.news().map(Delta::Text).into_iter().for_each(tell);
+        } else if let Some(parts) = content.list() {
+            for part in parts.iter_mut().skip(self.told_parts) {
+                tell_part(part, &mut tell);
+            }
+            self.told_parts = parts.len().saturating_sub(1);
+        }
+    }
+
+    fn reasoning(&mut self, key: &str, piece: &str, tell: &mut dyn FnMut(Delta)) {
+        let Some(text) = self.message.merge(key, piece).and_then(Value::text) else { return };
+        if self.reasoning.is_none() && !text.is_empty() {
+            self.reasoning = Some(key.to_owned());
+        }
+        if self.reasoning.as_deref() == Some(key) {
+            text.news().map(Delta::Reasoning).into_iter().for_each(tell);
+        }
+    }
+
+    /// Tells what waited for more: none will come.
+    fn tell_rest(&mut self, tell: &mut dyn FnMut(Delta)) {
+        if let Some(text) = self.reasoning.as_deref().and_then(|key| self.message.get(key)).and_then(Value::text) {
+            text.last_news().map(Delta::Reasoning).into_iter().for_each(&mut *tell);
+        }
+        if let Some(text) = self.message.get(r#""content""#).and_then(Value::text) {
+            text.last_news().map(Delta::Text).into_iter().for_each(&mut *tell);
+        }
+        self.calls.tell_rest(tell);
+    }
+}
+
+fn text_part(text: Text) -> Value {
+    let mut part = Object::default();
+    part.set(r#""type""#, Value::new(r#""text""#));
+    part.set(r#""text""#, Value::Text(text));
+    Value::Object(part)
+}
+
+/// Tells what is new in a content part: its text, or that of the parts of its thinking.
+fn tell_part(part: &mut Value, tell: &mut dyn FnMut(Delta)) {
+    let Some(part) = part.object() else { return };
+    if let Some(text) = part.get(r#""text""#).and_then(Value::text) {
+        text.news().map(Delta::Text).into_iter().for_each(tell);
+    } else if let Some(inner) = part.get(r#""thinking""#).and_then(Value::list) {
+        for part in inner {
+            if let Some(text) = part.object().and_then(|part| part.get(r#""text""#)).and_then(Value::text) {
+                text.news().map(Delta::Reasoning).into_iter().for_each(&mut *tell);
+            }
+        }
+    }
+}
+
+/// Whether a JSON value is a string that says something (fault D10).
+fn is_said(json: &str) -> bool {
+    json.starts_with('"') && json != r#""""#
+}
+
+/// One event. Values are JSON texts.
+#[derive(Default)]
+struct Chunk<'a> {
+    model: Option<&'a str>,
+    usage: Option<&'a str>,
+    choice: Choice<'a>,
+}
+
+/// What an event says of the first choice (fault D9: often nothing).
+#[derive(Default)]
+struct Choice<'a> {
+    delta: Option<&'a str>,
+    message: Option<&'a str>,
+    finish_reason: Option<&'a str>,
+    usage: Option<&'a str>,
+    error: Option<&'a str>,
+}
+
+impl<'a> Chunk<'a> {
+    fn read(data: &'a str) -> Option<Self> {
+        let mut scan = Scan::new(data);
+        let mut chunk = Self::default();
+        scan.object(|key, scan| {
+            match key {
+                r#""choices""# if scan.next_is(b'[') => scan.array(|scan| {
+                    if !scan.next_is(b'{') {
+                        return scan.value().map(drop);
+                    }
+                    let (choice, is_first) = Choice::read(scan)?;
+                    if is_first {
+                        chunk.choice = choice;
+                    }
+                    Some(())
+                })?,
+                r#""model""# => chunk.model = Some(scan.value()?),
+                r#""usage""# => chunk.usage = Some(scan.value()?),
+                _ => drop(scan.value()?),
+            }
+            Some(())
+        })?;
+        scan.is_over().then_some(chunk)
+    }
+}
+
+impl<'a> Choice<'a> {
+    /// Tells whether it is the first choice, too.
+    fn read(scan: &mut Scan<'a>) -> Option<(Self, bool)> {
+        let mut choice = Self::default();
+        let mut is_first = true;
+        scan.object(|key, scan| {
+            let value = scan.value()?;
+            let field = match key {
+                r#""delta""# => &mut choice.delta,
+                r#""message""# => &mut choice.message,
+                r#""finish_reason""# => &mut choice.finish_reason,
+                r#""usage""# => &mut choice.usage,
+                r#""error""# => &mut choice.error,
+                r#""index""# => {
+                    is_first = matches!(value, "0" | "null");
+                    return Some(());
+                }
+                _ => return Some(()),
+            };
+            *field = Some(value).filter(|value| *value != "null");
+            Some(())
+        })?;
+        Some((choice, is_first))
+    }
+}
