@@ -8,6 +8,7 @@
 mod anthropic;
 mod arguments;
 mod balance;
+mod choice;
 mod content;
 mod counts;
 pub mod failure;
@@ -24,6 +25,7 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub use self::choice::ToolChoice;
 pub use self::head::{Head, Prefix};
 use crate::id::CallId;
 use crate::json;
@@ -86,9 +88,18 @@ pub enum WireError {
         /// What it must be.
         expected: &'static str,
     },
+    /// The tool that must be called is not there.
+    #[error("the tool choice names {tool:?}, which is no tool of this run")]
+    UnknownTool {
+        /// The tool.
+        tool: String,
+    },
 }
 
 impl Style {
+    /// All styles.
+    pub const ALL: [Self; Self::COUNT] = [Self::OpenAi, Self::Anthropic];
+
     /// How many styles there are.
     pub const COUNT: usize = 2;
 

@@ -8,6 +8,8 @@ mod anthropic;
 mod anthropic_reply;
 #[path = "wire/anthropic_stream.rs"]
 mod anthropic_stream;
+#[path = "wire/choice.rs"]
+mod choice;
 #[path = "wire/import.rs"]
 mod import;
 #[path = "wire/names.rs"]
@@ -46,7 +48,7 @@ fn tool_spec(name: &str, description: &str, schema: &str) -> ToolSpec {
 }
 
 fn head<'a>(system: Option<&'a str>, tools: &'a [ToolSpec], params: &'a [(String, Json)]) -> Head<'a> {
-    Head { model: "m", system, tools, params, stream: false }
+    Head { model: "m", system, tools, params, ..Head::default() }
 }
 
 fn prefix(style: Style) -> Prefix {

@@ -24,13 +24,8 @@ struct PySession {
 
 impl Model for PyModel {
     fn open(&self, tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
-        let head = Head {
-            model: "in-process",
-            system: self.system.as_deref(),
-            tools: tools.specs(),
-            params: &[],
-            stream: false,
-        };
+        let head =
+            Head { model: "in-process", system: self.system.as_deref(), tools: tools.specs(), ..Head::default() };
         Ok(Box::new(PySession { host: self.host.clone(), prefix: Style::OpenAi.head(&head)? }))
     }
 }

@@ -70,7 +70,7 @@ impl fmt::Debug for HttpModelConfig {
 
 impl HttpModelConfig {
     fn head<'a>(&'a self, tools: &'a [ToolSpec]) -> Head<'a> {
-        Head { model: &self.model, system: self.system.as_deref(), tools, params: &self.params, stream: false }
+        Head { model: &self.model, system: self.system.as_deref(), tools, params: &self.params, ..Head::default() }
     }
 }
 

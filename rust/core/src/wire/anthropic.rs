@@ -59,7 +59,7 @@ pub(super) fn open_system(out: &mut Vec<u8>, prompt: Option<&str>, param: Option
     Ok(!blocks.is_empty())
 }
 
-/// Appends the messages and closes the body. System messages at the start join the system blocks;
+/// Appends the messages, all but the end of the last one and of their list. System messages at the start join the system blocks;
 /// later ones are the user's text. Without tools, those that the history calls are declared, as the
 /// provider demands, but the model may not call them (fault J9).
 pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Message]) -> Result<(), WireError> {
@@ -101,7 +101,6 @@ pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Messag
         body.push(blocks);
         last = Some(role);
     }
-    body.push_static("]}]}");
     match last {
         None => Err(WireError::Empty),
         Some(_) if !may_end => Err(WireError::EndsWithAssistant),

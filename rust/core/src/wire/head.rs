@@ -6,10 +6,11 @@ use serde_json::value::RawValue;
 use crate::json::{Json, push_str};
 use crate::message::Message;
 use crate::tool::ToolSpec;
+use crate::wire::choice::{self, ToolChoice};
 use crate::wire::{Body, Style, WireError, anthropic, balance, openai};
 
 /// Everything about a request but its messages.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Head<'a> {
     /// The model's name.
     pub model: &'a str,
@@ -22,6 +23,10 @@ pub struct Head<'a> {
     pub params: &'a [(String, Json)],
     /// Whether the reply shall be streamed.
     pub stream: bool,
+    /// Whether the model may call tools; left out, as it likes.
+    pub tool_choice: Option<&'a ToolChoice>,
+    /// Whether it may make several calls at once; left out, as the provider has it.
+    pub parallel_tool_calls: Option<bool>,
 }
 
 /// The encoded start of a request of one style. Cheap to clone.
@@ -34,11 +39,13 @@ pub struct Prefix {
     /// Whether the list left open at the end (the messages of Chat Completions, the system blocks
     /// of Messages) holds something. Without system blocks, Messages has no list open.
     pub(super) is_occupied: bool,
+    /// What stands behind the last message, from the end of their list on.
+    pub(super) tail: Bytes,
 }
 
 impl Style {
     /// Encodes what stands before the first message: the model, the tools, the parameters and the
-    /// system prompt, in this order.
+    /// system prompt, in this order; and what stands behind the last.
     pub fn head(self, head: &Head<'_>) -> Result<Prefix, WireError> {
         let params = Params::read(head.params)?;
         let own_tools = params.list("tools")?;
@@ -90,7 +97,15 @@ impl Style {
             Self::OpenAi => openai::open_messages(&mut out, head.system),
             Self::Anthropic => anthropic::open_system(&mut out, head.system, params.get("system"))?,
         };
-        Ok(Prefix { style: self, bytes: out.into(), has_tools, is_occupied })
+        let mut tail = match self {
+            Self::OpenAi => b"]".to_vec(),
+            Self::Anthropic => b"]}]".to_vec(),
+        };
+        if has_tools {
+            choice::push(&mut tail, self, head, |key| params.get(key).is_some())?;
+        }
+        tail.push(b'}');
+        Ok(Prefix { style: self, bytes: out.into(), has_tools, is_occupied, tail: tail.into() })
     }
 }
 
@@ -110,6 +125,7 @@ impl Prefix {
             Style::OpenAi => openai::push_messages(&mut body, self, messages),
             Style::Anthropic => anthropic::push_messages(&mut body, self, messages)?,
         }
+        body.push(self.tail.clone());
         Ok(body)
     }
 }

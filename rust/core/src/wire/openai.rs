@@ -41,7 +41,7 @@ pub(super) fn open_messages(out: &mut Vec<u8>, system: Option<&str>) -> bool {
     true
 }
 
-/// Appends the messages and closes the body. The images of a turn's results follow all of them, in
+/// Appends the messages, all but the end of their list. The images of a turn's results follow all of them, in
 /// one user message: a tool message takes text only (fault F10).
 pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Message]) {
     let mut list = List { body, is_occupied: prefix.is_occupied, run: None, after: Vec::new() };
@@ -58,7 +58,6 @@ pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Messag
         }
     }
     list.push_after();
-    body.push_static("]}");
 }
 
 /// The list of messages in a body.

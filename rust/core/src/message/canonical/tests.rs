@@ -67,7 +67,7 @@ fn other_messages_are_left_to_the_full_reading() {
 
 /// The bodies of requests with these messages in each style.
 fn bodies(messages: &[Message]) -> Vec<Vec<u8>> {
-    let head = Head { model: "m", system: None, tools: &[], params: &[], stream: false };
+    let head = Head { model: "m", ..Head::default() };
     let body = |style: Style| style.head(&head).unwrap().body(messages).unwrap();
     [Style::OpenAi, Style::Anthropic].map(|style| body(style).chunks.concat()).into()
 }
