@@ -282,6 +282,32 @@ async def test_the_official_types_take_every_request_of(server, package, way, pl
     assert told == []
 
 
+PAIRS = [(one, other) for one in PACKAGES for other in PACKAGES if one is not other]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS, ids=lambda package: package.style)
+async def test_a_halt_moves_to_another_provider_and_back(server, one, other):
+    """Contract 8.3: with parallel calls, a failed one, images, files and thoughts in it."""
+    toolkit = Toolkit([*HARBOUR, chart, reef])
+    made = calls(("tide", '{"port": "Ames"}'), "chart", "reef", ("tally", "{}"), "moor")
+    there, elsewhere = Play(one, "plain", server), Play(other, "plain", server)
+
+    halted = await there.run([Text("go"), Image(url=MAP)], Said("all at once", made, "hm"), toolkit=toolkit)
+    assert halted.pending is not None
+    answer = relay_answer(halted.pending.id, [RelayResult("k1", "4 m"), RelayResult("k5", "reef", is_error=True)])
+    more = Said("so far", (SaidCall("k6", "tally"), SaidCall("k7", "tide")), "well")
+    moved = await elsewhere.resume(halted, answer, more, toolkit=toolkit)
+    assert moved.pending is not None
+    back = await there.resume(moved, answer_declined(moved.pending.id), Said("done", thought="so"), toolkit=toolkit)
+
+    assert (back.status, back.text) == ("done", "done")
+    first, second, third = server.bodies
+    assert (judged(one, first), judged(other, second), judged(one, third)) == ([], [], [])
+    for text in ("all at once", "4 m", "ValueError: reef", "the chart", "so far", "declined"):
+        assert text in json.dumps(third)
+    assert ("hm" in json.dumps(second), "hm" in json.dumps(third)) == (False, True)
+
+
 SAID = {
     "text": Said("it is 4 m, é帆"),
     "calls": Said("hm", calls(("tally", '{"n": 2}'), ("tide", '{"port": "A\\n"}'), "moor"), "thinking"),
