@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 use toolrelay_core::json::Json;
 use toolrelay_core::message::Message;
 use toolrelay_core::tool::ToolSpec;
+use toolrelay_core::wire::names::wire_name;
 use toolrelay_core::wire::{Head, Style, ToolChoice, WireError};
 
 use crate::{body_of, head, parts, read, tool_spec};
@@ -27,7 +28,7 @@ fn said(style: Style, choice: Option<&ToolChoice>, parallel: Option<bool>, param
 #[test]
 fn each_choice_has_its_words_in_each_style() {
     let moor = ToolChoice::Tool("dock/moor.boat".into());
-    let wire = "dock_moor_boat_db0ce4b4d3edd3f5";
+    let wire = wire_name("dock/moor.boat");
     let table = [
         (None, None, json!({}), json!({})),
         (Some(ToolChoice::Auto), Some(true), json!({"parallel_tool_calls": true}), json!({})),
