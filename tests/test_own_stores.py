@@ -1,4 +1,4 @@
-"""Stores of the host's own, and the native ones through the same three methods (contract 7.10)."""
+"""Stores of the host's own, and the native ones through the same methods (contract 7.10)."""
 
 import asyncio
 import pickle
@@ -26,7 +26,7 @@ from toolrelay import (
     define_tool,
     relay_tool,
 )
-from toolrelay.stores import Lease, Slot, StoredConversation, StoredRequest, Write
+from toolrelay.stores import Cursor, Lease, Slot, StoredConversation, StoredRequest, Write
 
 TIDE = relay_tool("tide", "high water")
 
@@ -166,7 +166,7 @@ async def test_a_worker_that_lost_its_lease_is_told():
     def usurp(request):
         found = store.conversations["c-1"]
         store.conversations["c-1"] = StoredConversation(
-            found.version + 1, found.epoch + 1, "idle", None, found.messages, found.requests
+            found.version + 1, 0, found.epoch + 1, "idle", None, found.messages, found.requests
         )
         return "too late"
 
@@ -177,7 +177,7 @@ async def test_a_worker_that_lost_its_lease_is_told():
     assert len(store.conversations["c-1"].messages) == 1
 
 
-@pytest.mark.parametrize("given", [{"version": 1}, StoredConversation(1, 1, "asleep", None, (), ()), 3])
+@pytest.mark.parametrize("given", [{"version": 1}, StoredConversation(1, 0, 1, "asleep", None, (), ()), 3])
 async def test_what_cannot_be_read_is_said(given):
     store = DictStore()
     store.conversations["c-1"] = given
@@ -256,24 +256,36 @@ async def native(request, tmp_path):
         await store.close()
 
 
-async def test_native_stores_have_the_three_methods(native):
-    row = StoredRequest("req_1", (Slot(2, "k1"),), b'{"id":"req_1"}', 1_000, False, (b"{}",), b"[null]")
-    write = Write(0, "running", 3, Lease("worker", 3, 2_000), ((0, b'{"role":"user"}'), (1, b"{ }")), (row,))
+async def test_native_stores_have_the_methods(native):
+    row = StoredRequest("req_1", (Slot(2, "k1"),), b'{"id":"req_1"}', 500, 1_000, False, (b"{}",), b"[null]")
+    write = Write(0, 7, 600, "running", 3, Lease("worker", 3, 2_000), ((0, b'{"role":"user"}'), (1, b"{ }")), (row,))
 
     assert await native.load("c-1") is None
     assert await native.request("c-1", "req_1") is None
-    assert await native.commit("c-1", write) == 1
-    assert await native.load("c-1") == StoredConversation(1, 3, "running", write.lease, write.append, (row,))
+    assert await native.commit("c-1", write) is None
+    assert await native.load("c-1") == StoredConversation(7, 600, 3, "running", write.lease, write.append, (row,))
     assert await native.request("c-1", "req_1") == row
 
     with pytest.raises(StoreConflict) as caught:
         await native.commit("c-1", write)
     assert caught.value.conversation == "c-1"
-    taken = Write(1, "idle", 3, None, ((1, b"{}"),), ())
+    taken = Write(7, 8, 0, "idle", 3, None, ((1, b"{}"),), ())
     with pytest.raises(StoreConflict, match="only ever added"):
         await native.commit("c-1", taken)
     with pytest.raises(StoreError, match="empty"):
         await native.load("")
+
+    assert await native.leases(None, 9) == (("c-1", write.lease),)
+    assert await native.leases(Cursor(2_000, "c-1", ""), 9) == ()
+    for order, at in [("age", 500), ("expiry", 1_000)]:
+        assert await native.open_requests(order, None, 9) == (("c-1", row),)
+        assert await native.open_requests(order, Cursor(at, "c-1", "req_1"), 9) == ()
+    with pytest.raises(ValueError, match="age or expiry"):
+        await native.open_requests("size", None, 9)
+    with pytest.raises(StoreConflict):
+        await native.delete("c-1", 8)
+    assert await native.delete("c-1", 7) is None
+    assert await native.load("c-1") is None
 
 
 async def test_a_native_store_can_be_wrapped(native):
@@ -289,6 +301,15 @@ async def test_a_native_store_can_be_wrapped(native):
         async def commit(self, id, write):
             Wrapped.written += 1
             return await native.commit(f"north/{id}", write)
+
+        async def delete(self, id, expect):
+            return await native.delete(f"north/{id}", expect)
+
+        async def leases(self, after, limit):
+            raise NotImplementedError
+
+        async def open_requests(self, order, after, limit):
+            raise NotImplementedError
 
     store = Wrapped()
     pending = await halt(store)

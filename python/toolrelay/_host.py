@@ -94,7 +94,7 @@ async def _generate(generate: Callable[[Any], Any], body: bytes, reply: Reply) -
 def start_store(
     context: Context,
     store: Store,
-    method: Literal["load", "request", "commit"],
+    method: Literal["load", "request", "commit", "delete", "leases", "open_requests"],
     arguments: tuple[Any, ...],
     reply: Reply,
 ) -> asyncio.Task[None]:
@@ -102,9 +102,7 @@ def start_store(
     return asyncio.get_running_loop().create_task(_store(store, method, arguments, reply), context=context.copy())
 
 
-async def _store(
-    store: Store, method: Literal["load", "request", "commit"], arguments: tuple[Any, ...], reply: Reply
-) -> None:
+async def _store(store: Store, method: str, arguments: tuple[Any, ...], reply: Reply) -> None:
     try:
         reply.kept(method, await getattr(store, method)(*arguments))
     except PASSING:

@@ -3,9 +3,10 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TypeVar
 
 from toolrelay import StoreConflict
-from toolrelay.stores import StoredConversation, StoredRequest, Write
+from toolrelay.stores import Cursor, Lease, Order, StoredConversation, StoredRequest, Write
 
 
 class DictStore:
@@ -30,10 +31,10 @@ class DictStore:
         await asyncio.sleep(0)
         return self.requests.get((id, request_id))
 
-    async def commit(self, id: str, write: Write) -> int:
+    async def commit(self, id: str, write: Write) -> None:
         self.before("commit", id)
         await asyncio.sleep(0)
-        nothing = StoredConversation(0, 0, "idle", None, (), ())
+        nothing = StoredConversation(0, 0, 0, "idle", None, (), ())
         before = self.conversations.get(id, nothing)
         if before.version != write.expect:
             raise StoreConflict(f"{id} is at {before.version}, not at {write.expect}")
@@ -43,7 +44,8 @@ class DictStore:
         requests = {request.id: request for request in (*before.requests, *write.requests)}
         self.conversations[id] = replace(
             before,
-            version=write.expect + 1,
+            version=write.version,
+            written_at_ms=write.at_ms,
             epoch=write.epoch,
             state=write.state,
             lease=write.lease,
@@ -53,4 +55,41 @@ class DictStore:
         self.requests.update(((id, request.id), request) for request in write.requests)
         self.commits.append(write)
         self.after("commit", id)
-        return write.expect + 1
+
+    async def delete(self, id: str, expect: int) -> None:
+        self.before("delete", id)
+        await asyncio.sleep(0)
+        found = self.conversations.get(id)
+        if (0 if found is None else found.version) != expect:
+            raise StoreConflict(f"{id} is not at {expect}")
+        self.conversations.pop(id, None)
+        self.requests = {key: request for key, request in self.requests.items() if key[0] != id}
+        self.after("delete", id)
+
+    async def leases(self, after: Cursor | None, limit: int) -> list[tuple[str, Lease]]:
+        self.before("leases", "")
+        await asyncio.sleep(0)
+        leased = [(id, found.lease) for id, found in self.conversations.items() if found.lease is not None]
+        return _page([(Cursor(lease.until_ms, id, ""), (id, lease)) for id, lease in leased], after, limit)
+
+    async def open_requests(self, order: Order, after: Cursor | None, limit: int) -> list[tuple[str, StoredRequest]]:
+        self.before("open_requests", "")
+        await asyncio.sleep(0)
+        placed = []
+        for (id, _), request in self.requests.items():
+            at_ms = request.made_at_ms if order == "age" else request.expires_at_ms
+            if not request.settled and at_ms is not None:
+                placed.append((Cursor(at_ms, id, request.id), (id, request)))
+        return _page(placed, after, limit)
+
+
+T = TypeVar("T")
+
+
+def _page(placed: list[tuple[Cursor, T]], after: Cursor | None, limit: int) -> list[T]:
+    placed.sort(key=lambda entry: _key(entry[0]))
+    return [entry for cursor, entry in placed if after is None or _key(cursor) > _key(after)][:limit]
+
+
+def _key(cursor: Cursor) -> tuple[int, bytes, bytes]:
+    return cursor.at_ms, cursor.conversation.encode(), cursor.request.encode()

@@ -1,10 +1,11 @@
 """What a type checker makes of stores. Checked, and run as a program."""
 
 import asyncio
+from collections.abc import Sequence
 from typing import assert_type
 
 from toolrelay import Client, MemoryStore, SqliteStore, create_in_process_client
-from toolrelay.stores import Lease, Store, StoredConversation, StoredRequest, Write
+from toolrelay.stores import Cursor, Lease, Order, Store, StoredConversation, StoredRequest, Write
 
 
 class Own:
@@ -21,9 +22,23 @@ class Own:
         """Delegates."""
         return await self.inner.request(id, request_id)
 
-    async def commit(self, id: str, write: Write) -> int:
+    async def commit(self, id: str, write: Write) -> None:
         """Delegates."""
-        return await self.inner.commit(id, write)
+        await self.inner.commit(id, write)
+
+    async def delete(self, id: str, expect: int) -> None:
+        """Delegates."""
+        await self.inner.delete(id, expect)
+
+    async def leases(self, after: Cursor | None, limit: int) -> Sequence[tuple[str, Lease]]:
+        """Delegates."""
+        return await self.inner.leases(after, limit)
+
+    async def open_requests(
+        self, order: Order, after: Cursor | None, limit: int
+    ) -> Sequence[tuple[str, StoredRequest]]:
+        """Delegates."""
+        return await self.inner.open_requests(order, after, limit)
 
 
 def all_kinds(path: str) -> list[Store]:
@@ -33,14 +48,18 @@ def all_kinds(path: str) -> list[Store]:
 
 async def look(store: Store) -> None:
     """The values of a store."""
-    write = Write(0, "idle", 1, Lease("worker", 1, 0), ((0, b"{}"),), ())
-    assert_type(await store.commit("c-1", write), int)
+    write = Write(0, 1, 0, "idle", 1, Lease("worker", 1, 0), ((0, b"{}"),), ())
+    await store.commit("c-1", write)
     found = await store.load("c-1")
     assert_type(found, StoredConversation | None)
     if found is not None:
         assert_type(found.messages, tuple[tuple[int, bytes], ...])
         assert_type(found.lease, Lease | None)
     assert_type(await store.request("c-1", "req_1"), StoredRequest | None)
+    assert_type(await store.leases(None, 10), Sequence[tuple[str, Lease]])
+    after = Cursor(0, "c-1", "")
+    assert_type(await store.open_requests("age", after, 10), Sequence[tuple[str, StoredRequest]])
+    await store.delete("c-1", 1)
 
 
 client = create_in_process_client(generate=lambda request: "hello", store=Own(MemoryStore()))

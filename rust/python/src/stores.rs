@@ -16,7 +16,7 @@ use crate::bridge::future_into_py;
 use crate::errors;
 use crate::host::PyHost;
 use crate::once::intern;
-use values::GivenWrite;
+use values::{GivenCursor, GivenOrder, GivenWrite};
 
 pub(crate) use python::{Kept, PyStore, Raised, read};
 
@@ -46,6 +46,27 @@ impl PyMemoryStore {
     fn commit<'py>(&self, py: Python<'py>, id: String, write: GivenWrite) -> PyResult<Bound<'py, PyAny>> {
         native::commit(py, Arc::clone(&self.0) as Arc<dyn Store>, id, write)
     }
+
+    #[pyo3(signature = (id, expect, /))]
+    fn delete<'py>(&self, py: Python<'py>, id: String, expect: u64) -> PyResult<Bound<'py, PyAny>> {
+        native::delete(py, Arc::clone(&self.0) as Arc<dyn Store>, id, expect)
+    }
+
+    #[pyo3(signature = (after, limit, /))]
+    fn leases<'py>(&self, py: Python<'py>, after: Option<GivenCursor>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        native::leases(py, Arc::clone(&self.0) as Arc<dyn Store>, after, limit)
+    }
+
+    #[pyo3(signature = (order, after, limit, /))]
+    fn open_requests<'py>(
+        &self,
+        py: Python<'py>,
+        order: GivenOrder,
+        after: Option<GivenCursor>,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        native::open_requests(py, Arc::clone(&self.0) as Arc<dyn Store>, order, after, limit)
+    }
 }
 
 /// Conversations in one SQLite file.
@@ -71,7 +92,7 @@ impl PySqliteStore {
         let store = Arc::clone(&self.0);
         future_into_py(py, async move {
             store.close().await;
-            Ok::<_, PyErr>(())
+            Ok::<_, PyErr>(native::Nothing)
         })
     }
 
@@ -88,6 +109,27 @@ impl PySqliteStore {
     #[pyo3(signature = (id, write, /))]
     fn commit<'py>(&self, py: Python<'py>, id: String, write: GivenWrite) -> PyResult<Bound<'py, PyAny>> {
         native::commit(py, Arc::clone(&self.0) as Arc<dyn Store>, id, write)
+    }
+
+    #[pyo3(signature = (id, expect, /))]
+    fn delete<'py>(&self, py: Python<'py>, id: String, expect: u64) -> PyResult<Bound<'py, PyAny>> {
+        native::delete(py, Arc::clone(&self.0) as Arc<dyn Store>, id, expect)
+    }
+
+    #[pyo3(signature = (after, limit, /))]
+    fn leases<'py>(&self, py: Python<'py>, after: Option<GivenCursor>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        native::leases(py, Arc::clone(&self.0) as Arc<dyn Store>, after, limit)
+    }
+
+    #[pyo3(signature = (order, after, limit, /))]
+    fn open_requests<'py>(
+        &self,
+        py: Python<'py>,
+        order: GivenOrder,
+        after: Option<GivenCursor>,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        native::open_requests(py, Arc::clone(&self.0) as Arc<dyn Store>, order, after, limit)
     }
 
     fn __repr__(&self) -> String {
@@ -146,7 +188,7 @@ impl AnyStore {
         if let Ok(sqlite) = store.cast::<PySqliteStore>() {
             return Ok(Self::Native(Arc::clone(&sqlite.get().0) as Arc<dyn Store>));
         }
-        for method in ["load", "request", "commit"] {
+        for method in ["load", "request", "commit", "delete", "leases", "open_requests"] {
             if !store.getattr(method).is_ok_and(|method| method.is_callable()) {
                 let text = format!(
                     "store must have the methods of toolrelay.stores.Store, and {} has no {method}",

@@ -53,6 +53,7 @@ fn halted(expect: u64, seq: u64) -> Write {
         id: format!("req_{expect:032x}"),
         slots: vec![Slot { seq: seq + 2, call: "call_1".into() }],
         body: message(seq),
+        made_at_ms: 0,
         expires_at_ms: None,
         settled: true,
         answers: vec![],
@@ -79,7 +80,16 @@ async fn many_at_once(path: &Path) {
 }
 
 fn plain(expect: u64) -> Write {
-    Write { expect, state: State::Idle, epoch: 0, lease: None, append: vec![], requests: vec![] }
+    Write {
+        expect,
+        version: expect + 1,
+        at_ms: 0,
+        state: State::Idle,
+        epoch: 0,
+        lease: None,
+        append: vec![],
+        requests: vec![],
+    }
 }
 
 fn message(seq: u64) -> Bytes {

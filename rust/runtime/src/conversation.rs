@@ -98,10 +98,18 @@ impl Conversations {
     /// Leaves a mark in the store: an empty conversation of this id. Of all callers with one id
     /// exactly one is told that it was the first.
     pub async fn mark(&self, id: &str) -> Result<bool, ConversationError> {
-        let append = Vec::new();
-        let write = Write { expect: 0, state: State::Idle, epoch: 0, lease: None, append, requests: Vec::new() };
+        let write = Write {
+            expect: 0,
+            version: 1,
+            at_ms: now_ms(),
+            state: State::Idle,
+            epoch: 0,
+            lease: None,
+            append: Vec::new(),
+            requests: Vec::new(),
+        };
         match self.store.commit(&ConversationId::new(id)?, write).await {
-            Ok(_) => Ok(true),
+            Ok(()) => Ok(true),
             Err(StoreError::Conflict { .. }) => Ok(false),
             Err(error) => Err(error.into()),
         }
@@ -118,7 +126,15 @@ impl Conversations {
 
 /// What a conversation is before its first prompt.
 fn unborn() -> Conversation {
-    Conversation { version: 0, epoch: 0, state: State::Idle, lease: None, messages: Vec::new(), requests: Vec::new() }
+    Conversation {
+        version: 0,
+        written_at_ms: 0,
+        epoch: 0,
+        state: State::Idle,
+        lease: None,
+        messages: Vec::new(),
+        requests: Vec::new(),
+    }
 }
 
 /// A conversation that somebody works on is busy until the lease runs out.

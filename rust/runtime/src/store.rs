@@ -15,20 +15,21 @@ use std::fmt::Debug;
 
 use async_trait::async_trait;
 
-pub use conversation::{Conversation, ConversationId, InvalidConversationId, Lease, Slot, State, StoredRequest, Write};
+pub use conversation::{Conversation, ConversationId, Cursor, InvalidConversationId, Lease, Order, Slot, State};
+pub use conversation::{StoredRequest, Write};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sqlite::{ForkHold, SqliteStore, hold_for_fork};
 
 /// Where conversations are kept.
 ///
-/// Three operations carry everything. A caller loads, decides, and commits against the version that it loaded; of all
-/// callers that commit against one version exactly one wins, and the others get [`StoreError::Conflict`] with nothing
-/// of theirs applied.
+/// A caller loads, decides, and commits against the version that it loaded; of all callers that commit against one
+/// version exactly one wins, and the others get [`StoreError::Conflict`] with nothing of theirs applied. The listings
+/// find what nobody asks for: the leases of dead workers, and requests that wait.
 ///
 /// An implementation keeps these promises (the conformance suite checks them):
 ///
-/// - **All or nothing.** A write that fails with [`Conflict`](StoreError::Conflict) or
+/// - **All or nothing.** A write or deletion that fails with [`Conflict`](StoreError::Conflict) or
 ///   [`SeqTaken`](StoreError::SeqTaken) changed nothing. The version is checked first.
 /// - **Durable before it is told.** When `commit` returns `Ok`, the write survives the end of the process, however it
 ///   ends (for a store that is durable at all).
@@ -48,7 +49,24 @@ pub trait Store: Send + Sync + Debug {
     async fn request(&self, id: &ConversationId, request: &str) -> Result<Option<StoredRequest>, StoreError>;
 
     /// Applies a write if the conversation is still at the version that the write expects.
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<(), StoreError>;
+
+    /// Takes the conversation away, with its messages and requests, if it is at version `expect`. After it the id is
+    /// as if it had never been used.
+    async fn delete(&self, id: &ConversationId, expect: u64) -> Result<(), StoreError>;
+
+    /// The conversations that have a lease, up to `limit` of them, those behind `after` if it is given. The order is
+    /// that of [`Cursor`], by when the lease ends.
+    async fn leases(&self, after: Option<&Cursor>, limit: usize) -> Result<Vec<(ConversationId, Lease)>, StoreError>;
+
+    /// The unsettled requests of all conversations, up to `limit` of them, those behind `after` if it is given. The
+    /// order is that of [`Cursor`], by the time that `order` names.
     ///
-    /// Returns the new version, which is the expected one plus one.
-    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError>;
+    /// The time that this takes grows with `limit`, not with the number of conversations.
+    async fn open_requests(
+        &self,
+        order: Order,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError>;
 }

@@ -21,7 +21,8 @@ use toolrelay_core::tool;
 use toolrelay_core::transcript::Transcript;
 use toolrelay_runtime::client::{Client, Place, RunError, Start};
 use toolrelay_runtime::conversation::Conversations;
-use toolrelay_runtime::store::{Conversation, ConversationId, MemoryStore, Store, StoreError, StoredRequest, Write};
+use toolrelay_runtime::store::{Conversation, ConversationId, Cursor, Lease, MemoryStore, Order};
+use toolrelay_runtime::store::{Store, StoreError, StoredRequest, Write};
 
 /// A store that takes so many writes and is full then.
 #[derive(Debug)]
@@ -40,12 +41,29 @@ impl Store for Small {
         self.inner.request(id, request).await
     }
 
-    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<(), StoreError> {
         match self.room.load(Ordering::SeqCst) {
             0 => return Err(StoreError::Full { store: "the hold".to_owned() }),
             room => self.room.store(room - 1, Ordering::SeqCst),
         }
         self.inner.commit(id, write).await
+    }
+
+    async fn delete(&self, id: &ConversationId, expect: u64) -> Result<(), StoreError> {
+        self.inner.delete(id, expect).await
+    }
+
+    async fn leases(&self, after: Option<&Cursor>, limit: usize) -> Result<Vec<(ConversationId, Lease)>, StoreError> {
+        self.inner.leases(after, limit).await
+    }
+
+    async fn open_requests(
+        &self,
+        order: Order,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
+        self.inner.open_requests(order, after, limit).await
     }
 }
 

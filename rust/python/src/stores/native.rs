@@ -1,12 +1,15 @@
-//! The three operations of a native store for Python: awaitables that give the classes of
+//! The operations of a native store for Python: awaitables that give the classes of
 //! `toolrelay.stores`.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use toolrelay_runtime::store::{Conversation, ConversationId, InvalidConversationId, Store, StoreError, StoredRequest};
+use toolrelay_runtime::store::{
+    Conversation, ConversationId, Cursor, InvalidConversationId, Lease, Store, StoreError, StoredRequest,
+};
 
-use super::values::{self, GivenWrite};
+use super::values::{self, GivenCursor, GivenOrder, GivenWrite};
 use crate::bridge::future_into_py;
 use crate::errors;
 
@@ -29,7 +32,33 @@ pub(super) fn commit(
     id: String,
     write: GivenWrite,
 ) -> PyResult<Bound<'_, PyAny>> {
-    future_into_py(py, on(id, async move |id| store.commit(&id, write.into()).await))
+    future_into_py(py, on(id, async move |id| store.commit(&id, write.into()).await.map(|()| Nothing)))
+}
+
+pub(super) fn delete(py: Python<'_>, store: Arc<dyn Store>, id: String, expect: u64) -> PyResult<Bound<'_, PyAny>> {
+    future_into_py(py, on(id, async move |id| store.delete(&id, expect).await.map(|()| Nothing)))
+}
+
+pub(super) fn leases(
+    py: Python<'_>,
+    store: Arc<dyn Store>,
+    after: Option<GivenCursor>,
+    limit: usize,
+) -> PyResult<Bound<'_, PyAny>> {
+    let after = after.map(Cursor::from);
+    future_into_py(py, async move { store.leases(after.as_ref(), limit).await.map(Leases).map_err(Unlisted) })
+}
+
+pub(super) fn open_requests(
+    py: Python<'_>,
+    store: Arc<dyn Store>,
+    order: GivenOrder,
+    after: Option<GivenCursor>,
+    limit: usize,
+) -> PyResult<Bound<'_, PyAny>> {
+    let after = after.map(Cursor::from);
+    let listing = async move { store.open_requests(order.0, after.as_ref(), limit).await };
+    future_into_py(py, async move { listing.await.map(OpenRequests).map_err(Unlisted) })
 }
 
 /// Does something with a conversation; a failure names it.
@@ -44,9 +73,19 @@ where
     ended.map_err(|trouble| Failed { id, trouble })
 }
 
+/// `None`, for what gives nothing.
+pub(super) struct Nothing;
+
 struct Loaded(Conversation);
 
 struct Requested(StoredRequest);
+
+struct Leases(Vec<(ConversationId, Lease)>);
+
+struct OpenRequests(Vec<(ConversationId, StoredRequest)>);
+
+/// Why there is no listing.
+struct Unlisted(StoreError);
 
 /// What went wrong with a conversation, turned into Python on the loop's thread.
 struct Failed {
@@ -57,6 +96,16 @@ struct Failed {
 enum Trouble {
     Id(InvalidConversationId),
     Store(StoreError),
+}
+
+impl<'py> IntoPyObject<'py> for Nothing {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Self::Output, Infallible> {
+        Ok(py.None().into_bound(py))
+    }
 }
 
 impl<'py> IntoPyObject<'py> for Loaded {
@@ -76,6 +125,32 @@ impl<'py> IntoPyObject<'py> for Requested {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         values::request(py, &self.0)
+    }
+}
+
+impl<'py> IntoPyObject<'py> for Leases {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        values::leases(py, &self.0)
+    }
+}
+
+impl<'py> IntoPyObject<'py> for OpenRequests {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = PyErr;
+
+    fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
+        values::open_requests(py, &self.0)
+    }
+}
+
+impl From<Unlisted> for PyErr {
+    fn from(unlisted: Unlisted) -> Self {
+        Python::attach(|py| errors::store_error(py, &unlisted.0, None))
     }
 }
 

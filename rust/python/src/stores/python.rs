@@ -7,9 +7,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
-use toolrelay_runtime::store::{Conversation, ConversationId, Store, StoreError, StoredRequest, Write};
+use toolrelay_runtime::store::{
+    Conversation, ConversationId, Cursor, Lease, Order, Store, StoreError, StoredRequest, Write,
+};
 
-use super::values::{self, GivenConversation, GivenRequest};
+use super::values::{self, GivenConversation, GivenId, GivenLease, GivenRequest};
 use crate::convert;
 use crate::host::{End, PyHost};
 
@@ -24,7 +26,9 @@ pub(crate) struct PyStore {
 pub(crate) enum Kept {
     Conversation(Option<Conversation>),
     Request(Option<StoredRequest>),
-    Version(u64),
+    Done,
+    Leases(Vec<(ConversationId, Lease)>),
+    OpenRequests(Vec<(ConversationId, StoredRequest)>),
 }
 
 #[derive(Clone, Copy)]
@@ -32,6 +36,9 @@ enum Method {
     Load,
     Request,
     Commit,
+    Delete,
+    Leases,
+    OpenRequests,
 }
 
 impl Method {
@@ -40,6 +47,9 @@ impl Method {
             Self::Load => "load",
             Self::Request => "request",
             Self::Commit => "commit",
+            Self::Delete => "delete",
+            Self::Leases => "leases",
+            Self::OpenRequests => "open_requests",
         }
     }
 }
@@ -61,12 +71,25 @@ impl PyStore {
         match ended.await {
             Some(End::Store(Ok(kept))) => Ok(*kept),
             Some(End::Store(Err(raised))) => Err(raised.into_error(&self.name, name)),
-            Some(End::Tool(_) | End::Ask(_) | End::Model(_)) | None => Err(self.gone(name)),
+            Some(End::Tool(_) | End::Ask(_) | End::Model(_)) | None => Err(self.gone(method)),
         }
     }
 
-    fn gone(&self, method: &str) -> StoreError {
-        let reason = format!("its {method} was given up, or the event loop is closed");
+    /// Calls a method that gives nothing back.
+    async fn change<A>(&self, method: Method, expected: u64, arguments: A) -> Result<(), StoreError>
+    where
+        A: for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyTuple>> + Send + 'static,
+    {
+        match self.call(method, arguments).await {
+            Ok(_) => Ok(()),
+            // The exception does not tell the version that was found.
+            Err(StoreError::Conflict { .. }) => Err(StoreError::Conflict { expected, found: expected + 1 }),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn gone(&self, method: Method) -> StoreError {
+        let reason = format!("its {} was given up, or the event loop is closed", method.name());
         StoreError::Unavailable { store: self.name.clone(), reason }
     }
 }
@@ -77,7 +100,7 @@ impl Store for PyStore {
         let id = id.as_str().to_owned();
         match self.call(Method::Load, move |py| (id,).into_pyobject(py)).await? {
             Kept::Conversation(found) => Ok(found),
-            Kept::Request(_) | Kept::Version(_) => Err(self.gone("load")),
+            Kept::Request(_) | Kept::Done | Kept::Leases(_) | Kept::OpenRequests(_) => Err(self.gone(Method::Load)),
         }
     }
 
@@ -85,19 +108,48 @@ impl Store for PyStore {
         let (id, request) = (id.as_str().to_owned(), request.to_owned());
         match self.call(Method::Request, move |py| (id, request).into_pyobject(py)).await? {
             Kept::Request(found) => Ok(found),
-            Kept::Conversation(_) | Kept::Version(_) => Err(self.gone("request")),
+            Kept::Conversation(_) | Kept::Done | Kept::Leases(_) | Kept::OpenRequests(_) => {
+                Err(self.gone(Method::Request))
+            }
         }
     }
 
-    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<(), StoreError> {
         let (id, expected) = (id.as_str().to_owned(), write.expect);
-        let called = self.call(Method::Commit, move |py| (id, values::write(py, &write)?).into_pyobject(py));
-        match called.await {
-            Ok(Kept::Version(version)) => Ok(version),
-            Ok(Kept::Conversation(_) | Kept::Request(_)) => Err(self.gone("commit")),
-            // The exception does not tell the version that was found.
-            Err(StoreError::Conflict { .. }) => Err(StoreError::Conflict { expected, found: expected + 1 }),
-            Err(error) => Err(error),
+        self.change(Method::Commit, expected, move |py| (id, values::write(py, &write)?).into_pyobject(py)).await
+    }
+
+    async fn delete(&self, id: &ConversationId, expect: u64) -> Result<(), StoreError> {
+        let id = id.as_str().to_owned();
+        self.change(Method::Delete, expect, move |py| (id, expect).into_pyobject(py)).await
+    }
+
+    async fn leases(&self, after: Option<&Cursor>, limit: usize) -> Result<Vec<(ConversationId, Lease)>, StoreError> {
+        let after = after.cloned();
+        let called =
+            self.call(Method::Leases, move |py| (values::cursor(py, after.as_ref())?, limit).into_pyobject(py));
+        match called.await? {
+            Kept::Leases(found) => Ok(found),
+            Kept::Conversation(_) | Kept::Request(_) | Kept::Done | Kept::OpenRequests(_) => {
+                Err(self.gone(Method::Leases))
+            }
+        }
+    }
+
+    async fn open_requests(
+        &self,
+        order: Order,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
+        let (name, after) = (values::order_name(order), after.cloned());
+        let called = self
+            .call(Method::OpenRequests, move |py| (name, values::cursor(py, after.as_ref())?, limit).into_pyobject(py));
+        match called.await? {
+            Kept::OpenRequests(found) => Ok(found),
+            Kept::Conversation(_) | Kept::Request(_) | Kept::Done | Kept::Leases(_) => {
+                Err(self.gone(Method::OpenRequests))
+            }
         }
     }
 }
@@ -113,7 +165,15 @@ pub(crate) fn read(method: &str, given: &Bound<'_, PyAny>) -> PyResult<Kept> {
     match method {
         "load" => Ok(Kept::Conversation(given.extract::<Option<GivenConversation>>()?.map(Conversation::from))),
         "request" => Ok(Kept::Request(given.extract::<Option<GivenRequest>>()?.map(StoredRequest::from))),
-        _ => Ok(Kept::Version(given.extract()?)),
+        "leases" => {
+            let pairs: Vec<(GivenId, GivenLease)> = given.extract()?;
+            Ok(Kept::Leases(pairs.into_iter().map(|(id, lease)| (id.into(), lease.into())).collect()))
+        }
+        "open_requests" => {
+            let pairs: Vec<(GivenId, GivenRequest)> = given.extract()?;
+            Ok(Kept::OpenRequests(pairs.into_iter().map(|(id, request)| (id.into(), request.into())).collect()))
+        }
+        _ => Ok(Kept::Done),
     }
 }
 

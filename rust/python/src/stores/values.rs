@@ -6,34 +6,67 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
-use toolrelay_runtime::store::{Conversation, Lease, Slot, State, StoredRequest, Write};
+use toolrelay_runtime::store::{Conversation, ConversationId, Cursor, Lease, Order, Slot, State, StoredRequest, Write};
 
 use crate::once::once;
 
 /// `StoredConversation`.
 pub(super) fn conversation<'py>(py: Python<'py>, value: &Conversation) -> PyResult<Bound<'py, PyAny>> {
-    let Conversation { version, epoch, state, lease, messages, requests } = value;
+    let Conversation { version, written_at_ms, epoch, state, lease, messages, requests } = value;
     let lease = lease.as_ref().map(|lease| self::lease(py, lease)).transpose()?;
-    let fields = (version, epoch, state_name(*state), lease, rows(py, messages)?, self::requests(py, requests)?);
+    let (messages, requests) = (rows(py, messages)?, self::requests(py, requests)?);
+    let fields = (version, written_at_ms, epoch, state_name(*state), lease, messages, requests);
     class(py, "StoredConversation")?.call1(fields)
 }
 
 /// `StoredRequest`.
 pub(super) fn request<'py>(py: Python<'py>, value: &StoredRequest) -> PyResult<Bound<'py, PyAny>> {
-    let StoredRequest { id, slots, body, expires_at_ms, settled, answers, outcome } = value;
+    let StoredRequest { id, slots, body, made_at_ms, expires_at_ms, settled, answers, outcome } = value;
     let slots = slots.iter().map(|slot| class(py, "Slot")?.call1((slot.seq, &slot.call)));
     let slots = PyTuple::new(py, slots.collect::<PyResult<Vec<_>>>()?)?;
     let answers = PyTuple::new(py, answers.iter().map(|answer| PyBytes::new(py, answer)))?;
     let outcome = outcome.as_ref().map(|outcome| PyBytes::new(py, outcome));
-    class(py, "StoredRequest")?.call1((id, slots, PyBytes::new(py, body), expires_at_ms, settled, answers, outcome))
+    let body = PyBytes::new(py, body);
+    let fields = (id, slots, body, made_at_ms, expires_at_ms, settled, answers, outcome);
+    class(py, "StoredRequest")?.call1(fields)
 }
 
 /// `Write`.
 pub(super) fn write<'py>(py: Python<'py>, value: &Write) -> PyResult<Bound<'py, PyAny>> {
-    let Write { expect, state, epoch, lease, append, requests } = value;
+    let Write { expect, version, at_ms, state, epoch, lease, append, requests } = value;
     let lease = lease.as_ref().map(|lease| self::lease(py, lease)).transpose()?;
-    let fields = (expect, state_name(*state), epoch, lease, rows(py, append)?, self::requests(py, requests)?);
+    let (append, requests) = (rows(py, append)?, self::requests(py, requests)?);
+    let fields = (expect, version, at_ms, state_name(*state), epoch, lease, append, requests);
     class(py, "Write")?.call1(fields)
+}
+
+/// A `Cursor`, or none.
+pub(super) fn cursor<'py>(py: Python<'py>, value: Option<&Cursor>) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let fields = |cursor: &Cursor| (cursor.at_ms, cursor.conversation.to_string(), cursor.request.clone());
+    value.map(|cursor| class(py, "Cursor")?.call1(fields(cursor))).transpose()
+}
+
+/// Ids of conversations with their leases.
+pub(super) fn leases<'py>(py: Python<'py>, leases: &[(ConversationId, Lease)]) -> PyResult<Bound<'py, PyAny>> {
+    let pairs = leases.iter().map(|(id, lease)| Ok((id.as_str(), self::lease(py, lease)?)));
+    Ok(PyTuple::new(py, pairs.collect::<PyResult<Vec<_>>>()?)?.into_any())
+}
+
+/// Ids of conversations with their requests.
+pub(super) fn open_requests<'py>(
+    py: Python<'py>,
+    open: &[(ConversationId, StoredRequest)],
+) -> PyResult<Bound<'py, PyAny>> {
+    let pairs = open.iter().map(|(id, request)| Ok((id.as_str(), self::request(py, request)?)));
+    Ok(PyTuple::new(py, pairs.collect::<PyResult<Vec<_>>>()?)?.into_any())
+}
+
+/// The name of an order.
+pub(super) fn order_name(order: Order) -> &'static str {
+    match order {
+        Order::Age => "age",
+        Order::Expiry => "expiry",
+    }
 }
 
 fn lease<'py>(py: Python<'py>, lease: &Lease) -> PyResult<Bound<'py, PyAny>> {
@@ -65,6 +98,7 @@ fn state_name(state: State) -> &'static str {
 #[derive(FromPyObject)]
 pub(crate) struct GivenConversation {
     version: u64,
+    written_at_ms: i64,
     epoch: u64,
     state: GivenState,
     lease: Option<GivenLease>,
@@ -78,6 +112,7 @@ pub(crate) struct GivenRequest {
     id: String,
     slots: Vec<GivenSlot>,
     body: GivenJson,
+    made_at_ms: i64,
     expires_at_ms: Option<i64>,
     settled: bool,
     answers: Vec<GivenJson>,
@@ -88,6 +123,8 @@ pub(crate) struct GivenRequest {
 #[derive(FromPyObject)]
 pub(super) struct GivenWrite {
     expect: u64,
+    version: u64,
+    at_ms: i64,
     state: GivenState,
     epoch: u64,
     lease: Option<GivenLease>,
@@ -95,8 +132,43 @@ pub(super) struct GivenWrite {
     requests: Vec<GivenRequest>,
 }
 
+/// A place in a listing that a caller of a native store gave.
 #[derive(FromPyObject)]
-struct GivenLease {
+pub(super) struct GivenCursor {
+    at_ms: i64,
+    conversation: GivenId,
+    request: String,
+}
+
+/// An id that a store of Python gave.
+pub(crate) struct GivenId(ConversationId);
+
+impl<'py> FromPyObject<'_, 'py> for GivenId {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        let id = ConversationId::new(given.extract::<String>()?);
+        id.map(Self).map_err(|invalid| PyValueError::new_err(invalid.to_string()))
+    }
+}
+
+/// The order that a caller of a native store named.
+pub(super) struct GivenOrder(pub(super) Order);
+
+impl<'py> FromPyObject<'_, 'py> for GivenOrder {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match given.extract::<String>()?.as_str() {
+            "age" => Ok(Self(Order::Age)),
+            "expiry" => Ok(Self(Order::Expiry)),
+            other => Err(PyValueError::new_err(format!("order must be age or expiry, not {other:?}"))),
+        }
+    }
+}
+
+#[derive(FromPyObject)]
+pub(crate) struct GivenLease {
     owner: String,
     epoch: u64,
     until_ms: i64,
@@ -138,6 +210,7 @@ impl From<GivenConversation> for Conversation {
     fn from(given: GivenConversation) -> Self {
         Self {
             version: given.version,
+            written_at_ms: given.written_at_ms,
             epoch: given.epoch,
             state: given.state.0,
             lease: given.lease.map(Lease::from),
@@ -153,6 +226,7 @@ impl From<GivenRequest> for StoredRequest {
             id: given.id,
             slots: given.slots.into_iter().map(|slot| Slot { seq: slot.seq, call: slot.call }).collect(),
             body: given.body.0,
+            made_at_ms: given.made_at_ms,
             expires_at_ms: given.expires_at_ms,
             settled: given.settled,
             answers: given.answers.into_iter().map(|json| json.0).collect(),
@@ -165,6 +239,8 @@ impl From<GivenWrite> for Write {
     fn from(given: GivenWrite) -> Self {
         Self {
             expect: given.expect,
+            version: given.version,
+            at_ms: given.at_ms,
             state: given.state.0,
             epoch: given.epoch,
             lease: given.lease.map(Lease::from),
@@ -177,5 +253,17 @@ impl From<GivenWrite> for Write {
 impl From<GivenLease> for Lease {
     fn from(given: GivenLease) -> Self {
         Self { owner: given.owner, epoch: given.epoch, until_ms: given.until_ms }
+    }
+}
+
+impl From<GivenCursor> for Cursor {
+    fn from(given: GivenCursor) -> Self {
+        Self { at_ms: given.at_ms, conversation: given.conversation.0, request: given.request }
+    }
+}
+
+impl From<GivenId> for ConversationId {
+    fn from(given: GivenId) -> Self {
+        given.0
     }
 }

@@ -26,6 +26,8 @@ pub struct Held {
     length: Duration,
     epoch: u64,
     version: u64,
+    /// The version that a new conversation begins at.
+    birth: u64,
     /// When the lease ends, as the store has it.
     until_ms: i64,
     /// The end of the run is written.
@@ -54,6 +56,7 @@ impl Held {
             length: conversations.lease,
             epoch: stored.epoch + 1,
             version: stored.version,
+            birth: birth(),
             until_ms: i64::MIN,
             closed: false,
             doubt: None,
@@ -96,7 +99,7 @@ impl Held {
         };
         let places: Vec<u64> = append.iter().map(|(seq, _)| *seq).collect();
         let requests = self.rows(run);
-        self.commit(Write { expect: self.version, state, epoch: self.epoch, lease, append, requests }).await?;
+        self.commit(Write { append, requests, ..self.bare(state, lease) }).await?;
         self.closed = run.outcome().is_some();
         self.changed.clear();
         self.written.extend(places);
@@ -104,6 +107,24 @@ impl Held {
             self.floor += 1;
         }
         Ok(())
+    }
+
+    /// A write without messages and requests.
+    fn bare(&self, state: State, lease: Option<Lease>) -> Write {
+        Write {
+            expect: self.version,
+            version: self.next_version(),
+            at_ms: now_ms(),
+            state,
+            epoch: self.epoch,
+            lease,
+            append: Vec::new(),
+            requests: Vec::new(),
+        }
+    }
+
+    fn next_version(&self) -> u64 {
+        if self.version == 0 { self.birth } else { self.version + 1 }
     }
 
     fn lease(&self) -> Lease {
@@ -127,7 +148,7 @@ impl Held {
         if run.outcome().is_none() {
             return rows;
         }
-        let open = stored::open_requests(run);
+        let open = stored::open_requests(run, now_ms());
         if let Some((request, at)) = &self.answered {
             let settled = open.iter().all(|row| row.id != request.id);
             let outcome = Replay::of(run, &open).map(|replay| replay.written(request, *at));
@@ -151,10 +172,7 @@ impl Log for Held {
     }
 
     async fn renew(&mut self) -> Result<(), StoreError> {
-        let (state, lease) = (State::Running, Some(self.lease()));
-        let write =
-            Write { expect: self.version, state, epoch: self.epoch, lease, append: Vec::new(), requests: Vec::new() };
-        match self.commit(write).await {
+        match self.commit(self.bare(State::Running, Some(self.lease()))).await {
             // The lease lasts; the next renewal may come through.
             Err(error) if doubt::may_pass(&error) && now_ms() < self.until_ms => Ok(()),
             ended => ended,
@@ -164,6 +182,14 @@ impl Log for Held {
     fn renewal(&self) -> Option<Duration> {
         Some((self.length / 3).max(MOST_OFTEN))
     }
+}
+
+/// 48 random bits, so that each new conversation of one id counts from elsewhere, and every store and language holds
+/// the number exactly.
+fn birth() -> u64 {
+    // The ids of the run were drawn from the same source just before, so it does not fail.
+    let drawn = getrandom::u64().unwrap_or_else(|_| now_ms().cast_unsigned());
+    (drawn >> 16).max(1)
 }
 
 /// However short a lease is, its renewal leaves time for the run.

@@ -62,8 +62,8 @@ fn placeholders(row: &StoredRequest) -> Result<Vec<(u64, Message)>, TranscriptEr
     Ok(row.slots.iter().map(placeholder).collect())
 }
 
-/// The requests that the placeholders of a run stand for, as rows.
-pub(super) fn open_requests(run: &Run) -> Vec<StoredRequest> {
+/// The requests that the placeholders of a run stand for, as rows made at this time.
+pub(super) fn open_requests(run: &Run, made_at_ms: i64) -> Vec<StoredRequest> {
     let mut open: Vec<StoredRequest> = Vec::new();
     for (at, message) in run.transcript().messages().iter().enumerate().skip(run.first()) {
         let Some((result, pending)) = message.result().and_then(|result| Some((result, result.pending.as_ref()?)))
@@ -73,18 +73,21 @@ pub(super) fn open_requests(run: &Run) -> Vec<StoredRequest> {
         let slot = Slot { seq: at as u64, call: result.call.to_string() };
         match open.iter_mut().find(|row| row.id == pending.id.as_str()) {
             Some(row) => row.slots.push(slot),
-            None => open.extend(pending.request.as_ref().map(|request| new_row(request, pending.turns, slot))),
+            None => {
+                open.extend(pending.request.as_ref().map(|request| new_row(request, pending.turns, slot, made_at_ms)));
+            }
         }
     }
     open
 }
 
-fn new_row(request: &Request, turns: u32, slot: Slot) -> StoredRequest {
+fn new_row(request: &Request, turns: u32, slot: Slot, made_at_ms: i64) -> StoredRequest {
     let body = Body { turns, request: request.clone() };
     StoredRequest {
         id: request.id.to_string(),
         slots: vec![slot],
         body: serde_json::to_vec(&body).unwrap_or_default().into(),
+        made_at_ms,
         expires_at_ms: request.expires_at_ms(),
         settled: false,
         answers: Vec::new(),

@@ -2,6 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod contention;
+mod deletion;
+mod listing;
 
 use std::sync::Arc;
 
@@ -17,7 +19,7 @@ macro_rules! conformance {
         $crate::store::conformance::conformance!($make;
             an_unknown_conversation_is_none,
             a_conversation_comes_back_as_it_was_written,
-            every_commit_raises_the_version_by_one,
+            a_commit_makes_the_version_what_the_write_says,
             of_many_racers_exactly_one_wins,
             of_many_creators_exactly_one_wins,
             increments_under_contention_are_never_lost,
@@ -33,7 +35,16 @@ macro_rules! conformance {
             ten_thousand_messages_come_back_in_order,
             a_load_is_a_snapshot,
             conversations_do_not_disturb_each_other,
-            a_dropped_commit_is_whole_or_absent);
+            a_dropped_commit_is_whole_or_absent,
+            a_deleted_conversation_is_as_if_it_had_never_been,
+            a_deletion_that_expects_another_version_changes_nothing,
+            who_works_on_a_deleted_conversation_cannot_write_to_the_next_one_of_its_id,
+            of_a_write_and_a_deletion_one_wins,
+            leases_are_listed_by_their_end,
+            open_requests_are_listed_by_age_and_by_expiry,
+            requests_of_one_instant_are_listed_by_their_ids,
+            pages_give_each_open_request_once,
+            ten_thousand_parked_conversations_are_listed_page_by_page);
     };
     ($make:expr; $($name:ident),+) => {
         $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -45,6 +56,8 @@ macro_rules! conformance {
 }
 pub(crate) use conformance;
 pub(crate) use contention::*;
+pub(crate) use deletion::*;
+pub(crate) use listing::*;
 
 type Shared = Arc<dyn Store>;
 
@@ -54,7 +67,16 @@ pub(crate) fn id(text: &str) -> ConversationId {
 
 /// A write that only moves the version on.
 pub(crate) fn touch(expect: u64) -> Write {
-    Write { expect, state: State::Idle, epoch: 0, lease: None, append: vec![], requests: vec![] }
+    Write {
+        expect,
+        version: expect + 1,
+        at_ms: 0,
+        state: State::Idle,
+        epoch: 0,
+        lease: None,
+        append: vec![],
+        requests: vec![],
+    }
 }
 
 pub(crate) fn append(expect: u64, messages: impl IntoIterator<Item = (u64, Bytes)>) -> Write {
@@ -70,6 +92,7 @@ fn asked(id: &str, seq: u64) -> StoredRequest {
         id: id.into(),
         slots: vec![Slot { seq, call: format!("call_{seq}") }],
         body: body(format!(r#"{{"id":"{id}"}}"#)),
+        made_at_ms: 0,
         expires_at_ms: None,
         settled: false,
         answers: vec![],
@@ -97,6 +120,7 @@ pub(crate) async fn a_conversation_comes_back_as_it_was_written(store: Shared) {
         id: "req_1".into(),
         slots: vec![Slot { seq: 2, call: "a".into() }, Slot { seq: 3, call: "b \"quoted\" é".into() }],
         body: body(r#"{"id":"req_1"}"#),
+        made_at_ms: -7,
         expires_at_ms: Some(-5),
         settled: false,
         answers: vec![body(r#"{"ok":true}"#), Bytes::new()],
@@ -104,15 +128,18 @@ pub(crate) async fn a_conversation_comes_back_as_it_was_written(store: Shared) {
     };
     let write = Write {
         expect: 0,
+        version: 1,
+        at_ms: 1_764_500_000_000,
         state: State::Running,
         epoch: 7,
         lease: Some(Lease { owner: "host:1 ☂".into(), epoch: 6, until_ms: 1_764_500_000_000 }),
         append: vec![(0, body(r#"{"role":"user"}"#)), (1, body(r#"{"role":"assistant"}"#))],
         requests: vec![request.clone()],
     };
-    assert_eq!(store.commit(&id("c"), write.clone()).await, Ok(1));
+    assert_eq!(store.commit(&id("c"), write.clone()).await, Ok(()));
     let expected = Conversation {
         version: 1,
+        written_at_ms: 1_764_500_000_000,
         epoch: 7,
         state: State::Running,
         lease: write.lease,
@@ -122,16 +149,19 @@ pub(crate) async fn a_conversation_comes_back_as_it_was_written(store: Shared) {
     assert_eq!(store.load(&id("c")).await, Ok(Some(expected.clone())));
     assert_eq!(store.request(&id("c"), "req_1").await, Ok(Some(request)));
 
-    store.commit(&id("c"), Write { epoch: 8, ..touch(1) }).await.unwrap();
-    let expected = Conversation { version: 2, epoch: 8, state: State::Idle, lease: None, ..expected };
+    store.commit(&id("c"), Write { epoch: 8, at_ms: -1, ..touch(1) }).await.unwrap();
+    let expected =
+        Conversation { version: 2, written_at_ms: -1, epoch: 8, state: State::Idle, lease: None, ..expected };
     assert_eq!(store.load(&id("c")).await, Ok(Some(expected)));
 }
 
-pub(crate) async fn every_commit_raises_the_version_by_one(store: Shared) {
-    for expect in 0..5 {
-        assert_eq!(store.commit(&id("c"), touch(expect)).await, Ok(expect + 1));
+pub(crate) async fn a_commit_makes_the_version_what_the_write_says(store: Shared) {
+    let first = 0xFFFF_FFFF_FFFF;
+    assert_eq!(store.commit(&id("c"), Write { version: first, ..touch(0) }).await, Ok(()));
+    for expect in first..first + 5 {
+        assert_eq!(store.commit(&id("c"), touch(expect)).await, Ok(()));
     }
-    assert_eq!(store.load(&id("c")).await.unwrap().unwrap().version, 5);
+    assert_eq!(store.load(&id("c")).await.unwrap().unwrap().version, first + 5);
 }
 
 pub(crate) async fn a_conflict_changes_nothing(store: Shared) {
@@ -144,7 +174,7 @@ pub(crate) async fn a_conflict_changes_nothing(store: Shared) {
         requests: vec![asked("req", 2)],
         ..append(1, [(1, body("1"))])
     };
-    for expect in [0, 2, u64::MAX] {
+    for expect in [0, 2, u64::MAX - 1] {
         let lost = store.commit(&id("c"), Write { expect, ..write.clone() }).await;
         assert_eq!(lost, Err(StoreError::Conflict { expected: expect, found: 1 }));
     }
@@ -163,7 +193,7 @@ pub(crate) async fn a_taken_seq_changes_nothing(store: Shared) {
     // The version comes first: a caller that lost is told so, not that its message is a duplicate.
     let lost = store.commit(&id("c"), Write { expect: 0, ..write }).await;
     assert_eq!(lost, Err(StoreError::Conflict { expected: 0, found: 1 }));
-    assert_eq!(store.commit(&id("c"), append(1, [(3, body("3"))])).await, Ok(2));
+    assert_eq!(store.commit(&id("c"), append(1, [(3, body("3"))])).await, Ok(()));
 }
 
 pub(crate) async fn a_seq_twice_in_one_write_changes_nothing(store: Shared) {
@@ -251,7 +281,7 @@ pub(crate) async fn odd_ids_are_ids_of_their_own(store: Shared) {
         &long,
     ];
     for name in odd {
-        assert_eq!(store.commit(&id(name), append(0, [(0, body(name))])).await, Ok(1), "{name:?}");
+        assert_eq!(store.commit(&id(name), append(0, [(0, body(name))])).await, Ok(()), "{name:?}");
     }
     for name in odd {
         assert_eq!(store.load(&id(name)).await.unwrap().unwrap().messages, [(0, body(name))]);

@@ -112,6 +112,8 @@ pub struct StoredRequest {
     pub slots: Vec<Slot>,
     /// The request itself, as JSON.
     pub body: Bytes,
+    /// When it was made, in milliseconds since the Unix epoch.
+    pub made_at_ms: i64,
     /// When it expires, in milliseconds since the Unix epoch.
     pub expires_at_ms: Option<i64>,
     /// Whether every call has its answer (or its substitute).
@@ -132,8 +134,10 @@ impl StoredRequest {
 /// A conversation at one instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Conversation {
-    /// Raised by one with every commit; the first commit makes it 1.
+    /// What the last write made it.
     pub version: u64,
+    /// When the last write was made, in milliseconds since the Unix epoch.
+    pub written_at_ms: i64,
     /// The epoch of the last write.
     pub epoch: u64,
     /// What it is doing.
@@ -151,6 +155,11 @@ pub struct Conversation {
 pub struct Write {
     /// The version that the conversation must have; 0 means that it must not exist yet.
     pub expect: u64,
+    /// The version that it gets. The caller raises it by one, but a new conversation begins at a random one, so that
+    /// whoever still works on a deleted conversation of the same id never meets the version that it expects.
+    pub version: u64,
+    /// When the write was made, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
     /// The new state.
     pub state: State,
     /// The new epoch.
@@ -161,4 +170,34 @@ pub struct Write {
     pub append: Vec<(u64, Bytes)>,
     /// Requests to add, or to replace when their id is known.
     pub requests: Vec<StoredRequest>,
+}
+
+/// By what open requests are listed, lowest first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Order {
+    /// By when they were made.
+    Age,
+    /// By when they expire; those that never do are left out.
+    Expiry,
+}
+
+impl Order {
+    /// The time that a request is listed by.
+    pub fn time_of(self, request: &StoredRequest) -> Option<i64> {
+        match self {
+            Self::Age => Some(request.made_at_ms),
+            Self::Expiry => request.expires_at_ms,
+        }
+    }
+}
+
+/// Where an entry of a listing stands. Listings are in this order: by time, then by the bytes of the ids.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Cursor {
+    /// The time that the entry is listed by, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// The conversation.
+    pub conversation: ConversationId,
+    /// The request; empty in a listing of leases.
+    pub request: String,
 }

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::sqlite::put_off_forks;
-use super::{Conversation, ConversationId, Lease, State, Store, StoreError, StoredRequest, Write};
+use super::{Conversation, ConversationId, Cursor, Lease, Order, State, Store, StoreError, StoredRequest, Write};
 
 /// Conversations in memory, shared by all clones. The default store.
 #[derive(Clone, Default)]
@@ -18,6 +18,7 @@ pub struct MemoryStore {
 
 struct Kept {
     version: u64,
+    written_at_ms: i64,
     epoch: u64,
     state: State,
     lease: Option<Lease>,
@@ -49,7 +50,7 @@ impl Store for MemoryStore {
         Ok(self.conversations().get(id).and_then(|kept| kept.requests.get(request)).cloned())
     }
 
-    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<(), StoreError> {
         let _unforked = put_off_forks();
         let mut conversations = self.conversations();
         let kept = conversations.get_mut(id);
@@ -65,9 +66,9 @@ impl Store for MemoryStore {
             }
         }
         let requests = write.requests.into_iter().map(|request| (request.id.clone(), request));
-        let version = found + 1;
         if let Some(kept) = kept {
-            kept.version = version;
+            kept.version = write.version;
+            kept.written_at_ms = write.at_ms;
             kept.epoch = write.epoch;
             kept.state = write.state;
             kept.lease = write.lease;
@@ -75,7 +76,8 @@ impl Store for MemoryStore {
             kept.requests.extend(requests);
         } else {
             let kept = Kept {
-                version,
+                version: write.version,
+                written_at_ms: write.at_ms,
                 epoch: write.epoch,
                 state: write.state,
                 lease: write.lease,
@@ -84,8 +86,56 @@ impl Store for MemoryStore {
             };
             conversations.insert(id.clone(), kept);
         }
-        Ok(version)
+        Ok(())
     }
+
+    async fn delete(&self, id: &ConversationId, expect: u64) -> Result<(), StoreError> {
+        let _unforked = put_off_forks();
+        let mut conversations = self.conversations();
+        let found = conversations.get(id).map_or(0, |kept| kept.version);
+        if found != expect {
+            return Err(StoreError::Conflict { expected: expect, found });
+        }
+        conversations.remove(id);
+        Ok(())
+    }
+
+    async fn leases(&self, after: Option<&Cursor>, limit: usize) -> Result<Vec<(ConversationId, Lease)>, StoreError> {
+        let _unforked = put_off_forks();
+        let conversations = self.conversations();
+        let leased = conversations.iter().filter_map(|(id, kept)| Some((id, kept.lease.as_ref()?)));
+        let placed = leased.map(|(id, lease)| {
+            let place = Cursor { at_ms: lease.until_ms, conversation: id.clone(), request: String::new() };
+            (place, lease)
+        });
+        let page = page(placed, after, limit).into_iter();
+        Ok(page.map(|(place, lease)| (place.conversation, lease.clone())).collect())
+    }
+
+    async fn open_requests(
+        &self,
+        order: Order,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
+        let _unforked = put_off_forks();
+        let conversations = self.conversations();
+        let all = conversations.iter().flat_map(|(id, kept)| kept.requests.values().map(move |row| (id, row)));
+        let placed = all.filter(|(_, row)| !row.settled).filter_map(|(id, row)| {
+            let at_ms = order.time_of(row)?;
+            Some((Cursor { at_ms, conversation: id.clone(), request: row.id.clone() }, row))
+        });
+        let page = page(placed, after, limit).into_iter();
+        Ok(page.map(|(place, row)| (place.conversation, row.clone())).collect())
+    }
+}
+
+/// The first entries behind a place, in order.
+fn page<T>(entries: impl Iterator<Item = (Cursor, T)>, after: Option<&Cursor>, limit: usize) -> Vec<(Cursor, T)> {
+    let mut page: Vec<_> = entries.filter(|(place, _)| after.is_none_or(|after| place > after)).collect();
+    page.sort_by(|(one, _), (other, _)| one.cmp(other));
+    page.truncate(limit);
+    page
 }
 
 impl Kept {
@@ -94,6 +144,7 @@ impl Kept {
         requests.sort_by_key(StoredRequest::place);
         Conversation {
             version: self.version,
+            written_at_ms: self.written_at_ms,
             epoch: self.epoch,
             state: self.state,
             lease: self.lease.clone(),

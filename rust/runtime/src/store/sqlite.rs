@@ -6,6 +6,7 @@ mod fault;
 mod fork;
 mod frame;
 mod line;
+mod list;
 mod read;
 mod schema;
 mod write;
@@ -26,10 +27,10 @@ use tokio::sync::oneshot;
 pub(super) use fork::put_off_forks;
 pub use fork::{ForkHold, hold_for_fork};
 
-use super::{Conversation, ConversationId, Store, StoreError, StoredRequest, Write};
+use super::{Conversation, ConversationId, Cursor, Lease, Order, Store, StoreError, StoredRequest, Write};
 use crew::{Crew, Orders, ReadJob, WriteJob};
 use line::File;
-use write::Commit;
+use write::{Change, What};
 
 /// Conversations in one SQLite file, for any number of processes of one machine.
 ///
@@ -55,8 +56,17 @@ use write::Commit;
 /// let store = SqliteStore::open(path).unwrap();
 /// let id = ConversationId::new("c-1").unwrap();
 /// let message = (0, r#"{"role":"user","content":"hello"}"#.into());
-/// let write = Write { expect: 0, state: State::Idle, epoch: 0, lease: None, append: vec![message.clone()], requests: vec![] };
-/// assert_eq!(store.commit(&id, write).await, Ok(1));
+/// let write = Write {
+///     expect: 0,
+///     version: 1,
+///     at_ms: 1_764_500_000_000,
+///     state: State::Idle,
+///     epoch: 0,
+///     lease: None,
+///     append: vec![message.clone()],
+///     requests: vec![],
+/// };
+/// store.commit(&id, write).await.unwrap();
 /// assert_eq!(store.load(&id).await.unwrap().unwrap().messages, [message]);
 /// # });
 /// ```
@@ -181,9 +191,29 @@ impl Store for SqliteStore {
         self.ask(|orders, reply| _ = orders.reads.send(ReadJob::Request { id, request, reply })).await
     }
 
-    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
-        let commit = Commit { id: id.as_str().to_owned(), write };
-        self.ask(|orders, reply| _ = orders.writes.send(WriteJob { commit, reply })).await
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<(), StoreError> {
+        let change = Change { id: id.as_str().to_owned(), what: What::Commit(write) };
+        self.ask(|orders, reply| _ = orders.writes.send(WriteJob { change, reply })).await
+    }
+
+    async fn delete(&self, id: &ConversationId, expect: u64) -> Result<(), StoreError> {
+        let change = Change { id: id.as_str().to_owned(), what: What::Delete { expect } };
+        self.ask(|orders, reply| _ = orders.writes.send(WriteJob { change, reply })).await
+    }
+
+    async fn leases(&self, after: Option<&Cursor>, limit: usize) -> Result<Vec<(ConversationId, Lease)>, StoreError> {
+        let after = after.cloned();
+        self.ask(|orders, reply| _ = orders.reads.send(ReadJob::Leases { after, limit, reply })).await
+    }
+
+    async fn open_requests(
+        &self,
+        order: Order,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
+        let after = after.cloned();
+        self.ask(|orders, reply| _ = orders.reads.send(ReadJob::OpenRequests { order, after, limit, reply })).await
     }
 }
 

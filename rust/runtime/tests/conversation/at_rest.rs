@@ -18,8 +18,16 @@ async fn with_history(messages: u64) -> World {
         let (prompt, reply) = (Message::user("again?"), Message::assistant_reply("yes, again", Vec::new(), None));
         (at, if at % 2 == 0 { prompt } else { reply }.to_bytes())
     });
-    let write =
-        Write { expect: 0, state: State::Idle, epoch: 0, lease: None, append: past.collect(), requests: Vec::new() };
+    let write = Write {
+        expect: 0,
+        version: 1,
+        at_ms: 0,
+        state: State::Idle,
+        epoch: 0,
+        lease: None,
+        append: past.collect(),
+        requests: Vec::new(),
+    };
     world.store.commit(&ConversationId::new(ID).unwrap(), write).await.unwrap();
     world
 }

@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use tokio::sync::Notify;
 use tokio::task::yield_now;
-use toolrelay_runtime::store::{Conversation, ConversationId, Store, StoreError, StoredRequest, Write};
+use toolrelay_runtime::store::{Conversation, ConversationId, Cursor, Lease, Order};
+use toolrelay_runtime::store::{Store, StoreError, StoredRequest, Write};
 
 /// What goes wrong at a commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,15 +107,15 @@ impl Faulty {
         plan.faults.iter().find(|(place, _)| *place == at).map(|(_, fault)| *fault)
     }
 
-    async fn die(&self) -> Result<u64, StoreError> {
+    async fn die(&self) -> Result<(), StoreError> {
         self.died.notify_one();
         std::future::pending().await
     }
 
-    async fn apply(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
-        let version = self.inner.commit(id, write.clone()).await?;
+    async fn apply(&self, id: &ConversationId, write: Write) -> Result<(), StoreError> {
+        self.inner.commit(id, write.clone()).await?;
         self.plan.lock().unwrap().written.push(write);
-        Ok(version)
+        Ok(())
     }
 }
 
@@ -142,15 +143,15 @@ impl Store for Faulty {
         self.inner.request(id, request).await
     }
 
-    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<(), StoreError> {
         yield_now().await;
         let lost = || StoreError::Unavailable { store: "the test's".into(), reason: "no answer".into() };
-        let version = match self.next_fault() {
+        match self.next_fault() {
             None => self.apply(id, write).await?,
             Some(Fault::DieBefore) => self.die().await?,
             Some(Fault::DieAfter) => {
                 self.apply(id, write).await?;
-                self.die().await?
+                self.die().await?;
             }
             Some(Fault::LostBefore) => return Err(lost()),
             Some(Fault::Locked) => {
@@ -160,8 +161,31 @@ impl Store for Faulty {
                 self.apply(id, write).await?;
                 return Err(lost());
             }
-        };
+        }
         yield_now().await;
-        Ok(version)
+        Ok(())
+    }
+
+    async fn delete(&self, id: &ConversationId, expect: u64) -> Result<(), StoreError> {
+        self.inner.delete(id, expect).await
+    }
+
+    async fn leases(&self, after: Option<&Cursor>, limit: usize) -> Result<Vec<(ConversationId, Lease)>, StoreError> {
+        let mut found = self.inner.leases(after, limit).await?;
+        if self.leases_over.load(Ordering::SeqCst) {
+            for (_, lease) in &mut found {
+                lease.until_ms = 0;
+            }
+        }
+        Ok(found)
+    }
+
+    async fn open_requests(
+        &self,
+        order: Order,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
+        self.inner.open_requests(order, after, limit).await
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::sleep;
 
 use crate::conversation::Held;
-use crate::store::{StoreError, Write};
+use crate::store::{Conversation, StoreError, Write};
 
 impl Held {
     /// Applies a write against the version that is held; trouble that may pass is given time. One
@@ -33,16 +33,16 @@ impl Held {
             let landed = self.has_landed(&doubtful).await?;
             self.doubt = None;
             if landed {
-                self.take_note(&doubtful, self.version + 1);
+                self.take_note(&doubtful);
                 if doubtful == *write {
                     return Ok(());
                 }
             }
         }
-        let write = Write { expect: self.version, ..write.clone() };
+        let write = Write { expect: self.version, version: self.next_version(), ..write.clone() };
         match self.store.commit(&self.id, write.clone()).await {
-            Ok(version) => {
-                self.take_note(&write, version);
+            Ok(()) => {
+                self.take_note(&write);
                 Ok(())
             }
             Err(error) => {
@@ -52,21 +52,25 @@ impl Held {
         }
     }
 
-    fn take_note(&mut self, write: &Write, version: u64) {
-        self.version = version;
+    fn take_note(&mut self, write: &Write) {
+        self.version = write.version;
         self.until_ms = write.lease.as_ref().map_or(i64::MIN, |lease| lease.until_ms);
     }
 
     /// Whether the store took the write. Another claim in its place is a conflict; so is a first
-    /// write that left no lease behind to know it by, which is decided anew.
+    /// write of ours to a known conversation that left no lease behind to know it by, which is
+    /// decided anew.
     async fn has_landed(&self, write: &Write) -> Result<bool, StoreError> {
         let found = self.store.load(&self.id).await?;
         let version = found.as_ref().map_or(0, |found| found.version);
         if version == write.expect {
             return Ok(false);
         }
-        let ours = found.filter(|found| found.version == write.expect + 1 && found.epoch == self.epoch);
-        if ours.is_some_and(|ours| self.is_held() || (ours.lease == write.lease && ours.lease.is_some())) {
+        let ours = found.filter(|found| found.version == write.version && found.epoch == self.epoch);
+        let known = |ours: Conversation| {
+            write.expect == 0 || self.is_held() || (ours.lease == write.lease && ours.lease.is_some())
+        };
+        if ours.is_some_and(known) {
             return Ok(true);
         }
         Err(StoreError::Conflict { expected: write.expect, found: version })

@@ -8,22 +8,42 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use tokio::sync::{oneshot, watch};
 
-use super::super::{Conversation, StoreError, StoredRequest};
+use super::super::{Conversation, ConversationId, Cursor, Lease, Order, StoreError, StoredRequest};
 use super::line::{File, Line};
-use super::read;
-use super::write::{Commit, Outcome, commit_all};
+use super::write::{Change, Outcome, commit_all};
+use super::{list, read};
 
-/// A commit that waits for the writer.
+/// A change that waits for the writer.
 pub(super) struct WriteJob {
-    pub(super) commit: Commit,
+    pub(super) change: Change,
     pub(super) reply: oneshot::Sender<Outcome>,
 }
 
 /// A question that waits for a reader.
 pub(super) enum ReadJob {
-    Load { id: String, reply: oneshot::Sender<Result<Option<Conversation>, StoreError>> },
-    Request { id: String, request: String, reply: oneshot::Sender<Result<Option<StoredRequest>, StoreError>> },
+    Load {
+        id: String,
+        reply: Reply<Option<Conversation>>,
+    },
+    Request {
+        id: String,
+        request: String,
+        reply: Reply<Option<StoredRequest>>,
+    },
+    Leases {
+        after: Option<Cursor>,
+        limit: usize,
+        reply: Reply<Vec<(ConversationId, Lease)>>,
+    },
+    OpenRequests {
+        order: Order,
+        after: Option<Cursor>,
+        limit: usize,
+        reply: Reply<Vec<(ConversationId, StoredRequest)>>,
+    },
 }
+
+pub(super) type Reply<T> = oneshot::Sender<Result<T, StoreError>>;
 
 /// The threads of one process. They end, each when its work is done, after the crew is dropped.
 #[derive(Debug)]
@@ -108,7 +128,7 @@ fn write_all(line: &Line, jobs: &Receiver<WriteJob>) {
 /// When one of the commits may be to blame, for being too large for the disk, say, the halves are tried, so that it
 /// fails alone. After any other failure nothing is tried again, because the outcome may be unknown.
 fn write_group(line: &Line, mut group: Vec<WriteJob>) {
-    let result = line.run(|connection| commit_all(connection, group.iter().map(|job| &job.commit)));
+    let result = line.run(|connection| commit_all(connection, group.iter().map(|job| &job.change)));
     // A caller that is gone does not want to know: whether a reply arrives does not matter.
     match result {
         Ok(outcomes) => {
@@ -134,11 +154,19 @@ fn read_all(line: &Line, jobs: &Receiver<ReadJob>) {
         match job {
             ReadJob::Load { reply, .. } if reply.is_closed() => {}
             ReadJob::Request { reply, .. } if reply.is_closed() => {}
+            ReadJob::Leases { reply, .. } if reply.is_closed() => {}
+            ReadJob::OpenRequests { reply, .. } if reply.is_closed() => {}
             ReadJob::Load { id, reply } => {
                 _ = reply.send(line.run(|connection| read::load(connection, &id)));
             }
             ReadJob::Request { id, request, reply } => {
                 _ = reply.send(line.run(|connection| read::request(connection, &id, &request)));
+            }
+            ReadJob::Leases { after, limit, reply } => {
+                _ = reply.send(line.run(|connection| list::leases(connection, after.as_ref(), limit)));
+            }
+            ReadJob::OpenRequests { order, after, limit, reply } => {
+                _ = reply.send(line.run(|connection| list::open_requests(connection, order, after.as_ref(), limit)));
             }
         }
     }

@@ -10,12 +10,17 @@ use super::{frame, schema};
 /// Message places keep the seq in the lower half.
 pub(super) const SEQ_BITS: u32 = 32;
 
-/// The columns that [`stored_request`] reads, for the end of a `SELECT`.
+/// The columns that [`stored_request`] reads, for the end of a `SELECT`, and others behind them.
 macro_rules! request_columns {
-    () => {
-        "SELECT id, slots, body, expires_at_ms, settled, answers, outcome FROM request "
+    ($($others:literal)?) => {
+        concat!(
+            "SELECT request.id, slots, body, made_at_ms, expires_at_ms, settled, answers, outcome",
+            $($others,)?
+            " FROM request "
+        )
     };
 }
+pub(super) use request_columns;
 
 pub(super) fn load(connection: &mut Connection, id: &str) -> Result<Option<Conversation>, Fault> {
     let snapshot = connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
@@ -42,7 +47,7 @@ pub(super) fn request(connection: &mut Connection, id: &str, request: &str) -> R
 /// The conversation without its messages and requests, and its number in the file.
 fn head(connection: &Connection, id: &str) -> Result<Option<(i64, Conversation)>, Fault> {
     let mut find = connection.prepare_cached(
-        "SELECT number, version, epoch, state, lease_owner, lease_epoch, lease_until_ms
+        "SELECT number, version, epoch, state, lease_owner, lease_epoch, lease_until_ms, written_at_ms
          FROM conversation WHERE id = ?1",
     )?;
     let found = find.query_row([id], |row| {
@@ -53,6 +58,7 @@ fn head(connection: &Connection, id: &str) -> Result<Option<(i64, Conversation)>
         };
         let head = Conversation {
             version: row.get(1)?,
+            written_at_ms: row.get(7)?,
             epoch: row.get(2)?,
             state: State::Idle,
             lease,
@@ -67,8 +73,7 @@ fn head(connection: &Connection, id: &str) -> Result<Option<(i64, Conversation)>
 
 /// All bodies in one allocation that the slices share: a conversation is read, kept and dropped as a whole.
 fn messages(connection: &Connection, number: i64) -> Result<Vec<(u64, Bytes)>, Fault> {
-    let first = number << SEQ_BITS;
-    let last = first | i64::from(u32::MAX);
+    let (first, last) = places(number);
     let mut read = connection
         .prepare_cached("SELECT place & 4294967295, body FROM message WHERE place BETWEEN ?1 AND ?2 ORDER BY place")?;
     let mut rows = read.query([first, last])?;
@@ -89,6 +94,12 @@ fn messages(connection: &Connection, number: i64) -> Result<Vec<(u64, Bytes)>, F
     Ok(ends.into_iter().map(slice).collect())
 }
 
+/// The first and the last place that the messages of a conversation may have.
+pub(super) fn places(number: i64) -> (i64, i64) {
+    let first = number << SEQ_BITS;
+    (first, first | i64::from(u32::MAX))
+}
+
 fn open_requests(connection: &Connection, number: i64) -> Result<Vec<StoredRequest>, Fault> {
     let mut read = connection.prepare_cached(concat!(request_columns!(), "WHERE conversation = ?1 AND settled = 0"))?;
     let mut rows = read.query([number])?;
@@ -100,15 +111,16 @@ fn open_requests(connection: &Connection, number: i64) -> Result<Vec<StoredReque
     Ok(requests)
 }
 
-fn stored_request(row: &Row<'_>) -> Result<StoredRequest, Fault> {
-    let outcome: Option<Vec<u8>> = row.get(6)?;
+pub(super) fn stored_request(row: &Row<'_>) -> Result<StoredRequest, Fault> {
+    let outcome: Option<Vec<u8>> = row.get(7)?;
     Ok(StoredRequest {
         id: row.get(0)?,
         slots: frame::split_slots(row.get(1)?).ok_or(Fault::Damaged("the slots of a request"))?,
         body: row.get::<_, Vec<u8>>(2)?.into(),
-        expires_at_ms: row.get(3)?,
-        settled: row.get(4)?,
-        answers: frame::split(row.get(5)?).ok_or(Fault::Damaged("the answers of a request"))?,
+        made_at_ms: row.get(3)?,
+        expires_at_ms: row.get(4)?,
+        settled: row.get(5)?,
+        answers: frame::split(row.get(6)?).ok_or(Fault::Damaged("the answers of a request"))?,
         outcome: outcome.map(Bytes::from),
     })
 }

@@ -2,6 +2,7 @@
 
 mod faults;
 mod file;
+mod migrations;
 mod processes;
 mod two_pools;
 

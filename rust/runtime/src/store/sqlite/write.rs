@@ -1,33 +1,38 @@
-//! Writing: a group of commits in one transaction, each with a savepoint of its own.
+//! Writing: a group of changes in one transaction, each with a savepoint of its own.
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
 
 use super::super::{State, StoreError, StoredRequest, Write};
 use super::fault::Fault;
-use super::read::SEQ_BITS;
+use super::read::{SEQ_BITS, places};
 use super::{frame, schema};
 
-/// One commit as it was asked for.
-pub(super) struct Commit {
+/// One change of a conversation as it was asked for.
+pub(super) struct Change {
     pub(super) id: String,
-    pub(super) write: Write,
+    pub(super) what: What,
 }
 
-/// What became of one commit: its new version, or the refusal.
-pub(super) type Outcome = Result<u64, StoreError>;
+pub(super) enum What {
+    Commit(Write),
+    Delete { expect: u64 },
+}
 
-/// Applies the commits in order and makes them durable together. A refused one leaves no trace and the others stand;
+/// What became of one change: nothing to tell, or the refusal.
+pub(super) type Outcome = Result<(), StoreError>;
+
+/// Applies the changes in order and makes them durable together. A refused one leaves no trace and the others stand;
 /// a fault undoes them all.
 pub(super) fn commit_all<'a>(
     connection: &mut Connection,
-    commits: impl IntoIterator<Item = &'a Commit>,
+    changes: impl IntoIterator<Item = &'a Change>,
 ) -> Result<Vec<Outcome>, Fault> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     schema::still_ours(&transaction)?;
     let mut outcomes = Vec::new();
-    for commit in commits {
+    for change in changes {
         transaction.prepare_cached("SAVEPOINT one")?.execute([])?;
-        let outcome = apply(&transaction, commit)?;
+        let outcome = apply(&transaction, change)?;
         if outcome.is_err() {
             transaction.prepare_cached("ROLLBACK TO one")?.execute([])?;
         }
@@ -38,20 +43,32 @@ pub(super) fn commit_all<'a>(
     Ok(outcomes)
 }
 
-fn apply(connection: &Connection, Commit { id, write }: &Commit) -> Result<Outcome, Fault> {
+fn apply(connection: &Connection, Change { id, what }: &Change) -> Result<Outcome, Fault> {
     let found = connection
         .prepare_cached("SELECT number, version FROM conversation WHERE id = ?1")?
         .query_row([id], |row| Ok((row.get::<_, i64>(0)?, row.get::<_, u64>(1)?)))
         .optional()?;
     let version = found.map_or(0, |(_, version)| version);
-    if version != write.expect {
-        return Ok(Err(StoreError::Conflict { expected: write.expect, found: version }));
+    let expected = match what {
+        What::Commit(write) => write.expect,
+        What::Delete { expect } => *expect,
+    };
+    if version != expected {
+        return Ok(Err(StoreError::Conflict { expected, found: version }));
     }
+    let number = found.map(|(number, _)| number);
+    match what {
+        What::Commit(write) => commit(connection, id, number, write),
+        What::Delete { .. } => number.map_or(Ok(()), |number| delete(connection, number)).map(Ok),
+    }
+}
+
+fn commit(connection: &Connection, id: &str, found: Option<i64>, write: &Write) -> Result<Outcome, Fault> {
     let number = match found {
-        Some((number, _)) => number,
+        Some(number) => number,
         None => create(connection, id)?,
     };
-    update(connection, number, version + 1, write)?;
+    update(connection, number, write)?;
     for (seq, body) in &write.append {
         let place = place(number, *seq)?;
         let inserted = connection
@@ -66,7 +83,7 @@ fn apply(connection: &Connection, Commit { id, write }: &Commit) -> Result<Outco
     for request in &write.requests {
         replace(connection, number, request)?;
     }
-    Ok(Ok(version + 1))
+    Ok(Ok(()))
 }
 
 /// A row for a conversation that is new, and its number.
@@ -77,22 +94,31 @@ fn create(connection: &Connection, id: &str) -> Result<i64, Fault> {
     Ok(connection.last_insert_rowid())
 }
 
-fn update(connection: &Connection, number: i64, version: u64, write: &Write) -> Result<(), Fault> {
+fn update(connection: &Connection, number: i64, write: &Write) -> Result<(), Fault> {
     let lease = write.lease.as_ref();
     connection
         .prepare_cached(
-            "UPDATE conversation SET version = :version, epoch = :epoch, state = :state, lease_owner = :owner,
-             lease_epoch = :lease_epoch, lease_until_ms = :until WHERE number = :number",
+            "UPDATE conversation SET version = :version, written_at_ms = :at, epoch = :epoch, state = :state,
+             lease_owner = :owner, lease_epoch = :lease_epoch, lease_until_ms = :until WHERE number = :number",
         )?
         .execute(named_params! {
             ":number": number,
-            ":version": integer("a version", version)?,
+            ":version": integer("a version", write.version)?,
+            ":at": write.at_ms,
             ":epoch": integer("an epoch", write.epoch)?,
             ":state": number_of(write.state),
             ":owner": lease.map(|lease| &lease.owner),
             ":lease_epoch": lease.map(|lease| integer("an epoch", lease.epoch)).transpose()?,
             ":until": lease.map(|lease| lease.until_ms),
         })?;
+    Ok(())
+}
+
+fn delete(connection: &Connection, number: i64) -> Result<(), Fault> {
+    let (first, last) = places(number);
+    connection.prepare_cached("DELETE FROM message WHERE place BETWEEN ?1 AND ?2")?.execute([first, last])?;
+    connection.prepare_cached("DELETE FROM request WHERE conversation = ?1")?.execute([number])?;
+    connection.prepare_cached("DELETE FROM conversation WHERE number = ?1")?.execute([number])?;
     Ok(())
 }
 
@@ -104,13 +130,14 @@ fn replace(connection: &Connection, number: i64, request: &StoredRequest) -> Res
         .execute((number, &request.id))?;
     connection
         .prepare_cached(
-            "INSERT INTO request (conversation, settled, id, expires_at_ms, slots, body, answers, outcome)
-             VALUES (:conversation, :settled, :id, :expires, :slots, :body, :answers, :outcome)",
+            "INSERT INTO request (conversation, settled, id, made_at_ms, expires_at_ms, slots, body, answers, outcome)
+             VALUES (:conversation, :settled, :id, :made, :expires, :slots, :body, :answers, :outcome)",
         )?
         .execute(named_params! {
             ":conversation": number,
             ":settled": request.settled,
             ":id": request.id,
+            ":made": request.made_at_ms,
             ":expires": request.expires_at_ms,
             ":slots": frame::join_slots(&request.slots).ok_or(LONG)?,
             ":body": request.body.as_ref(),

@@ -34,7 +34,7 @@ async fn a_newer_schema_is_refused() {
     // Another version takes the file over while this one has it open.
     beside(&store).pragma_update(None, "user_version", 99).unwrap();
     let again = SqliteStore::open(store.path()).unwrap();
-    let newer = StoreError::NewerSchema { store: name(&store), found: 99, supported: 1 };
+    let newer = StoreError::NewerSchema { store: name(&store), found: 99, supported: 2 };
     for store in [store, again] {
         assert_eq!(error(&store, store.commit(&id("c"), touch(1)).await), newer);
         assert_eq!(error(&store, store.load(&id("c")).await), newer);
@@ -69,7 +69,7 @@ async fn an_empty_file_becomes_a_store() {
     let (store, _folder) = fresh();
     fs::write(store.path(), "").unwrap();
     assert_eq!(store.load(&id("c")).await, Ok(None));
-    assert_eq!(store.commit(&id("c"), touch(0)).await, Ok(1));
+    assert_eq!(store.commit(&id("c"), touch(0)).await, Ok(()));
 }
 
 #[tokio::test]
@@ -119,13 +119,13 @@ async fn a_full_disk_fails_what_does_not_fit_and_keeps_the_rest() {
     other.execute_batch("COMMIT").unwrap();
     assert_eq!(error(&store, refused.await.unwrap()), StoreError::Full { store: name(&store) });
     for commit in small {
-        assert_eq!(commit.await.unwrap(), Ok(1));
+        assert_eq!(commit.await.unwrap(), Ok(()));
     }
     assert_eq!(store.load(&id("big")).await.unwrap().unwrap().messages, [secret(0)]);
     store.close().await;
 
     let roomy = limited(1_000);
-    assert_eq!(roomy.commit(&id("big"), append(1, [big.clone()])).await, Ok(2));
+    assert_eq!(roomy.commit(&id("big"), append(1, [big.clone()])).await, Ok(()));
     assert!(roomy.load(&id("big")).await.unwrap().unwrap().messages == [secret(0), big]);
     assert_eq!(roomy.load(&id("c-9")).await.unwrap().unwrap().messages, [secret(9)]);
 }
@@ -155,6 +155,7 @@ async fn a_row_that_was_never_written_here_is_damage() {
         id: "req".into(),
         slots,
         body: body(SECRET),
+        made_at_ms: 0,
         expires_at_ms: None,
         settled: false,
         answers: vec![body(SECRET)],
@@ -193,7 +194,7 @@ async fn a_file_that_is_deleted_under_the_store_is_gone_and_not_made_anew() {
     assert!(!store.path().exists());
     fs::rename(aside, store.path()).unwrap();
     assert_eq!(store.load(&id("c")).await.unwrap().unwrap().messages, [secret(0)]);
-    assert_eq!(store.commit(&id("c"), append(1, [secret(1)])).await, Ok(2));
+    assert_eq!(store.commit(&id("c"), append(1, [secret(1)])).await, Ok(()));
 }
 
 #[tokio::test]

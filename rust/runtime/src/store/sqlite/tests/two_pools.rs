@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use async_trait::async_trait;
 
 use super::*;
-use crate::store::{Conversation, ConversationId};
+use crate::store::{Conversation, ConversationId, Cursor, Lease, Order};
 
 conformance!(two_on_one_file());
 
@@ -37,7 +37,24 @@ impl Store for Alternating {
         self.next().request(id, request).await
     }
 
-    async fn commit(&self, id: &ConversationId, write: Write) -> Result<u64, StoreError> {
+    async fn commit(&self, id: &ConversationId, write: Write) -> Result<(), StoreError> {
         self.next().commit(id, write).await
+    }
+
+    async fn delete(&self, id: &ConversationId, expect: u64) -> Result<(), StoreError> {
+        self.next().delete(id, expect).await
+    }
+
+    async fn leases(&self, after: Option<&Cursor>, limit: usize) -> Result<Vec<(ConversationId, Lease)>, StoreError> {
+        self.next().leases(after, limit).await
+    }
+
+    async fn open_requests(
+        &self,
+        order: Order,
+        after: Option<&Cursor>,
+        limit: usize,
+    ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
+        self.next().open_requests(order, after, limit).await
     }
 }
