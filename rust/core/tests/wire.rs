@@ -20,6 +20,8 @@ mod openai;
 mod openai_reply;
 #[path = "wire/openai_stream.rs"]
 mod openai_stream;
+#[path = "wire/openai_stream_calls.rs"]
+mod openai_stream_calls;
 #[path = "wire/properties.rs"]
 mod properties;
 #[path = "wire/schema.rs"]

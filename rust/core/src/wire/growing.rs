@@ -46,6 +46,10 @@ impl Text {
         self.tell(self.escaped.len() - self.told)
     }
 
+    pub(super) fn news_if(&mut self, goes_on: bool) -> Option<String> {
+        if goes_on { self.news() } else { self.last_news() }
+    }
+
     fn tell(&mut self, length: usize) -> Option<String> {
         let fresh = self.escaped.get(self.told..self.told + length).filter(|fresh| !fresh.is_empty())?;
         self.told += length;
@@ -173,6 +177,11 @@ impl Object {
 
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether more fields would not be found again.
+    pub(super) fn is_full(&self) -> bool {
+        self.0.len() >= MAX_MERGED
     }
 
     pub(super) fn get(&mut self, key: &str) -> Option<&mut Value> {

@@ -6,7 +6,7 @@ use serde_json::json;
 use toolrelay_core::id::CallId;
 use toolrelay_core::message::Message;
 use toolrelay_core::tool::{Outcome, ToolOutput};
-use toolrelay_core::wire::{Style, WireError};
+use toolrelay_core::wire::{Head, Style, WireError};
 
 use crate::{body_of, call, head, history, joined, messages_of, parts, prefix, read, sent, tool_spec};
 
@@ -239,6 +239,28 @@ fn parameters_of_the_wire_are_refused() {
     let params = [("tools".to_owned(), parts("5"))];
     let expected = WireError::Parameter { key: "tools".to_owned(), expected: "a list" };
     assert_eq!(STYLE.head(&head(None, &[], &params)), Err(expected));
+}
+
+/// What is said of streams is said only where there is one.
+#[test]
+fn streams_are_asked_for() {
+    let options = |value: &str| vec![("stream_options".to_owned(), parts(value))];
+    let table = [
+        (
+            Style::OpenAi,
+            vec![],
+            true,
+            r#"{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":["#,
+        ),
+        (Style::OpenAi, options("{}"), true, r#"{"model":"m","stream_options":{},"stream":true,"messages":["#),
+        (Style::OpenAi, options("null"), true, r#"{"model":"m","stream":true,"messages":["#),
+        (Style::OpenAi, options("{}"), false, r#"{"model":"m","messages":["#),
+        (Style::Anthropic, vec![], true, r#"{"model":"m","max_tokens":8192,"stream":true,"messages":["#),
+    ];
+    for (style, params, stream, start) in table {
+        let body = body_of(style, &Head { stream, ..head(None, &[], &params) }, &[Message::user("x")]);
+        assert!(body.starts_with(start.as_bytes()), "{}", String::from_utf8_lossy(&body));
+    }
 }
 
 #[test]

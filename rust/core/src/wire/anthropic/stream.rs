@@ -84,6 +84,9 @@ impl Assembly for Stream {
                 for (key, value) in read.delta.and_then(fields).ok_or_else(unreadable)? {
                     block.merge(key, value);
                 }
+                if block.fields.is_full() {
+                    return Err(malformed("a content block in the stream has too many fields"));
+                }
                 block.tell(Text::news, tell);
             }
             "content_block_start" => {

@@ -7,9 +7,10 @@ mod calls;
 
 use self::calls::Calls;
 use super::decode::choice_error;
-use crate::json::scan::{Scan, elements};
+use crate::json::scan::{Scan, elements, fields};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
+use crate::wire::malformed;
 use crate::wire::stream::{Assembly, Delta, Event, unreadable};
 
 /// What came so far. Values are JSON texts.
@@ -23,8 +24,7 @@ pub(in crate::wire) struct Stream {
     calls: Calls,
     /// The field whose reasoning is told: some servers send it twice.
     reasoning: Option<String>,
-    /// How many parts of the content are told for good.
-    told_parts: usize,
+    told_parts: ToldParts,
     /// Whether text was told: a refusal is the text only where there is none.
     has_text: bool,
 }
@@ -65,7 +65,7 @@ impl Assembly for Stream {
         if !self.calls.is_empty() {
             let mut calls = String::new();
             self.calls.write(&mut calls);
-            self.message.set(r#""tool_calls""#, Value::new(&calls));
+            self.message.set(r#""tool_calls""#, Value::Plain(calls));
         }
         let mut body = String::from("{");
         for (key, value) in [("model", self.model), ("usage", self.usage)] {
@@ -82,23 +82,19 @@ impl Assembly for Stream {
 
 impl Stream {
     fn delta(&mut self, delta: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
-        let mut failure = None;
-        let read = Scan::new(delta).object(|key, scan| {
-            let value = scan.value()?;
+        for (key, value) in fields(delta).ok_or_else(unreadable)? {
             match key {
                 r#""content""# => self.content(value, tell),
-                r#""tool_calls""# => {
-                    if value.starts_with('[') && value != "[]" && self.calls.is_empty() {
-                        // The place of the calls among the fields.
-                        self.message.set(key, Value::new("[]"));
-                    }
-                    for entry in elements(value).unwrap_or_default() {
-                        if let Err(error) = self.calls.take(entry, tell) {
-                            failure = Some(error);
-                            return None;
+                r#""tool_calls""# if value != "null" => {
+                    for entry in elements(value).ok_or_else(unreadable)? {
+                        if self.calls.is_empty() {
+                            // The place of the calls among the fields.
+                            self.message.set(key, Value::new("[]"));
                         }
+                        self.calls.take(entry, tell)?;
                     }
                 }
+                r#""tool_calls""# => {}
                 r#""function_call""# => self.calls.take_legacy(value, tell),
                 r#""reasoning_content""# | r#""reasoning""# => self.reasoning(key, value, tell),
                 r#""refusal""# => {
@@ -112,13 +108,8 @@ impl Stream {
                     self.message.merge(key, value);
                 }
             }
-            Some(())
-        });
-        match (read, failure) {
-            (_, Some(failure)) => Err(failure),
-            (None, None) => Err(unreadable()),
-            (Some(()), None) => Ok(()),
         }
+        if self.message.is_full() { Err(malformed("the message in the stream has too many fields")) } else { Ok(()) }
     }
 
     /// Text, or a list of parts; text among parts is a part.
@@ -149,10 +140,7 @@ impl Stream {
         if let Some(text) = content.text() {
             text.news().map(Delta::Text).into_iter().for_each(tell);
         } else if let Some(parts) = content.list() {
-            for part in parts.iter_mut().skip(self.told_parts) {
-                tell_part(part, &mut tell);
-            }
-            self.told_parts = parts.len().saturating_sub(1);
+            self.told_parts.tell(parts, &mut tell);
         }
     }
 
@@ -171,9 +159,13 @@ impl Stream {
         if let Some(text) = self.reasoning.as_deref().and_then(|key| self.message.get(key)).and_then(Value::text) {
             text.last_news().map(Delta::Reasoning).into_iter().for_each(&mut *tell);
         }
-        if let Some(text) = self.message.get(r#""content""#).and_then(Value::text) {
-            text.last_news().map(Delta::Text).into_iter().for_each(&mut *tell);
-        }
+        let content = self.message.get(r#""content""#);
+        let text = content.and_then(|content| match content {
+            Value::List(parts) => parts.last_mut().and_then(text_of),
+            Value::Text(text) => Some(text),
+            Value::Plain(_) | Value::Object(_) => None,
+        });
+        text.and_then(Text::last_news).map(Delta::Text).into_iter().for_each(&mut *tell);
         self.calls.tell_rest(tell);
     }
 }
@@ -185,18 +177,40 @@ fn text_part(text: Text) -> Value {
     Value::Object(part)
 }
 
-/// Tells what is new in a content part: its text, or that of the parts of its thinking.
-fn tell_part(part: &mut Value, tell: &mut dyn FnMut(Delta)) {
-    let Some(part) = part.object() else { return };
-    if let Some(text) = part.get(r#""text""#).and_then(Value::text) {
-        text.news().map(Delta::Text).into_iter().for_each(tell);
-    } else if let Some(inner) = part.get(r#""thinking""#).and_then(Value::list) {
-        for part in inner {
-            if let Some(text) = part.object().and_then(|part| part.get(r#""text""#)).and_then(Value::text) {
-                text.news().map(Delta::Reasoning).into_iter().for_each(&mut *tell);
+/// How much of the content is told where it is a list of parts.
+#[derive(Debug, Default)]
+struct ToldParts {
+    /// So many parts are told for good.
+    parts: usize,
+    /// And so many parts of the thinking in the next one.
+    inner: usize,
+}
+
+impl ToldParts {
+    /// Tells what is new in the parts. Half a character at the end of a part waits while it is the last.
+    fn tell(&mut self, parts: &mut [Value], tell: &mut dyn FnMut(Delta)) {
+        let count = parts.len();
+        for part in parts.iter_mut().skip(self.parts) {
+            let is_last = self.parts + 1 == count;
+            if let Some(text) = text_of(part) {
+                text.news_if(is_last).map(Delta::Text).into_iter().for_each(&mut *tell);
+            } else if let Some(inner) = part.object().and_then(|part| part.get(r#""thinking""#)).and_then(Value::list) {
+                let count = inner.len();
+                for (at, part) in inner.iter_mut().enumerate().skip(self.inner) {
+                    let text = text_of(part).and_then(|text| text.news_if(is_last && at + 1 == count));
+                    text.map(Delta::Reasoning).into_iter().for_each(&mut *tell);
+                }
+                self.inner = count.saturating_sub(1);
+            }
+            if !is_last {
+                *self = Self { parts: self.parts + 1, inner: 0 };
             }
         }
     }
+}
+
+fn text_of(part: &mut Value) -> Option<&mut Text> {
+    part.object()?.get(r#""text""#)?.text()
 }
 
 /// Whether a JSON value is a string that says something (fault D10).

@@ -1,9 +1,11 @@
 //! The calls of a streamed reply: which call a piece belongs to, and what the calls are in the end.
 //!
 //! Servers count, name and identify calls in many ways. What a piece says of itself decides: its index, then
-//! its id; a name where the call at that place has another id, or has arguments under another name, begins
-//! a new call. A piece that says nothing goes to the only call, or to the last one if all before it have whole
-//! arguments. Anything else is not guessed at: the reply fails.
+//! its id. It begins a new call where it has a name, and the call at its place has another id, has arguments under
+//! another name, or came whole. A piece that says nothing goes to the only call, or to the last one if all before
+//! it have whole arguments. Anything else is not guessed at: the reply fails.
+//!
+//! A name comes in pieces, or is said again: a piece is appended unless it is the name so far (fault D6).
 
 use std::collections::BTreeMap;
 
@@ -12,7 +14,7 @@ use crate::json::scan::{Scan, fields};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
 use crate::wire::malformed;
-use crate::wire::stream::Delta;
+use crate::wire::stream::{Delta, unreadable};
 
 #[derive(Debug, Default)]
 pub(super) struct Calls {
@@ -33,6 +35,8 @@ struct Call {
     kind: Option<String>,
     name: Text,
     arguments: Text,
+    /// In how many pieces the arguments came.
+    pieces: usize,
     /// Further fields of its function.
     function: Object,
     /// Further fields of its own.
@@ -58,10 +62,7 @@ impl Calls {
 
     /// Takes an entry of `tool_calls`.
     pub(super) fn take(&mut self, entry: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
-        match Entry::read(entry) {
-            Some(entry) => self.place(entry, tell),
-            None => Ok(()),
-        }
+        self.place(Entry::read(entry).ok_or_else(unreadable)?, tell)
     }
 
     /// Takes a piece of the one call that the old form knows.
@@ -123,7 +124,6 @@ impl Calls {
         if let (None, Some(kind)) = (&call.kind, entry.kind) {
             call.kind = Some(kind.to_owned());
         }
-        // A name comes in pieces, or is said again (fault D6).
         if let Some(name) = entry.name.filter(|name| !call.name.is(name)) {
             call.name.push(name);
         }
@@ -133,6 +133,7 @@ impl Calls {
         for (key, value) in entry.more {
             call.more.merge(key, value);
         }
+        call.pieces += usize::from(entry.arguments.is_some());
         match entry.arguments {
             None => return,
             Some(text) if text.starts_with('"') => call.arguments.push(text),
@@ -243,7 +244,7 @@ impl<'a> Entry<'a> {
                 _ => read.more.push((key, value)),
             }
         }
-        if let Some(function) = function.filter(|function| function.starts_with('{')) {
+        if let Some(function) = function.filter(|function| *function != "null") {
             read.read_function(function)?;
         }
         Some(read)
@@ -268,9 +269,15 @@ impl<'a> Entry<'a> {
     /// an id of its own: without a name it begins nothing.
     fn begins_after(&self, call: &Call) -> bool {
         let Some(name) = self.name else { return false };
-        let has_other_id = self.id.is_some() && call.id.is_some() && call.id.as_deref() != self.id;
-        let has_other_name = !call.name.is_empty() && !call.arguments.is_empty() && !call.name.is(name);
-        has_other_id || has_other_name
+        if let (Some(id), Some(own)) = (self.id, &call.id)
+            && id != own
+        {
+            return true;
+        }
+        let has_other_name = !call.name.is_empty() && !call.name.is(name);
+        let is_object = self.arguments.is_some_and(|arguments| arguments.starts_with("\"{"));
+        let came_whole = || self.id.is_none() && call.pieces == 1 && is_object && call.is_whole();
+        !call.arguments.is_empty() && (has_other_name || came_whole())
     }
 }
 
