@@ -5,7 +5,6 @@ checked against the package's request type, unknown keys included.
 """
 
 import json
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,7 +12,9 @@ import pytest
 from harbour import HARBOUR, NO_TOOLS, tally
 from official import WAYS, Package, Said, SaidCall, scripted
 from official_anthropic import Anthropic
+from official_gemini import Gemini
 from official_openai import OpenAi
+from official_responses import Responses
 from scripted_server import ScriptedServer, client_of
 from toolrelay import (
     Answer,
@@ -28,7 +29,6 @@ from toolrelay import (
     relay_answer,
     relay_tool,
 )
-from typed_json import problems
 
 PACKAGES = [OpenAi(), Anthropic()]
 MAP = "https://example.org/map.png"
@@ -247,12 +247,8 @@ def package(request: pytest.FixtureRequest) -> Package:
     return request.param
 
 
-def judged(package: Package, body: dict[str, Any]) -> list[str]:
-    kind = package.streamed_request if body.get("stream") else package.request
-    return [line for line in problems(body, kind) if not re.search(package.echoed, line)]
-
-
-WRONG = {
+CHAT = {"model": "m-1", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+CHAT_ODD = {
     "no key of": {"odd": 1},
     "missing": {"messages": [{"role": "user"}]},
     "is no str": {"messages": [{"role": "user", "content": 7}]},
@@ -261,13 +257,32 @@ WRONG = {
     "is none of": {"messages": [{"role": "pirate", "content": "arr"}]},
     "is no list": {"messages": {}},
 }
+RESPONSES = {"model": "m-1", "input": [{"role": "user", "content": "hi"}]}
+RESPONSES_ODD = {
+    "no key of": {"odd": 1},
+    "missing": {"input": [{"type": "function_call", "name": "tally", "arguments": "{}"}]},
+    "is none of": {"input": [{"role": "pirate", "content": "arr"}]},
+    "is no list": {"tools": {}},
+}
+GEMINI = {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]}
+GEMINI_ODD = {
+    "no key of": {"odd": 1},
+    "Extra inputs": {"contents": [{"role": "user", "parts": [{"text": "hi", "toolrelay": {}}]}]},
+    "valid string": {"contents": [{"role": "user", "parts": [{"text": 7}]}]},
+    "valid list": {"tools": {}},
+    "reads as": {"contents": [{"role": "user", "parts": [{"inline_data": {"mimeType": "a/b", "data": "YQ=="}}]}]},
+}
+ODD = [
+    *[(package, CHAT, says, odd) for package in (OpenAi(), Anthropic()) for says, odd in CHAT_ODD.items()],
+    *[(Responses(), RESPONSES, says, odd) for says, odd in RESPONSES_ODD.items()],
+    *[(Gemini(), GEMINI, says, odd) for says, odd in GEMINI_ODD.items()],
+]
 
 
-@pytest.mark.parametrize(("says", "wrong"), WRONG.items(), ids=WRONG)
-def test_a_request_that_the_types_do_not_take_is_told(package, says, wrong):
-    body = {"model": "m-1", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
-    assert judged(package, body) == []
-    (told,) = judged(package, {**body, **wrong})
+@pytest.mark.parametrize(("package", "body", "says", "odd"), ODD)
+def test_a_request_that_the_types_do_not_take_is_told(package, body, says, odd):
+    assert package.problems(body) == []
+    (told,) = package.problems({**body, **odd})
     assert says in told
 
 
@@ -278,7 +293,7 @@ async def test_the_official_types_take_every_request_of(server, package, way, pl
     assert result.status == "done"
     assert result.text
     assert server.requests
-    told = [f"request {at}: {line}" for at, body in enumerate(server.bodies) for line in judged(package, body)]
+    told = [f"request {at}: {line}" for at, body in enumerate(server.bodies) for line in package.problems(body)]
     assert told == []
 
 
@@ -302,7 +317,7 @@ async def test_a_halt_moves_to_another_provider_and_back(server, one, other):
 
     assert (back.status, back.text) == ("done", "done")
     first, second, third = server.bodies
-    assert (judged(one, first), judged(other, second), judged(one, third)) == ([], [], [])
+    assert (one.problems(first), other.problems(second), one.problems(third)) == ([], [], [])
     for text in ("all at once", "4 m", "ValueError: reef", "the chart", "so far", "declined"):
         assert text in json.dumps(third)
     assert ("hm" in json.dumps(second), "hm" in json.dumps(third)) == (False, True)
@@ -321,6 +336,7 @@ SAID = {
 
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID)
 @pytest.mark.parametrize("way", [*WAYS, "stream"])
+@pytest.mark.parametrize("package", [OpenAi(), Responses(), Anthropic(), Gemini()], ids=lambda package: package.style)
 async def test_the_official_client_reads_the_same_in_the_script(server, package, way, said):
     server.script(scripted(package, said, way))
     read = await (package.read_stream if way.startswith("stream") else package.read)(server.url)
@@ -331,7 +347,7 @@ async def test_the_official_client_reads_the_same_in_the_script(server, package,
 @pytest.mark.parametrize("way", WAYS)
 async def test_what_the_official_types_serialise_is_read(server, package, way, said):
     result = await Play(package, way, server).run("go", said)
-    ends = {"": "tool_calls" if said.calls else "stop"}
+    ends = {"": "tool_calls" if said.calls else "stop", "refusal": package.refused}
     assert (result.text, result.finish_reason) == (said.text, ends.get(said.stop, said.stop))
     made = [SaidCall(record.id, record.name, record.arguments) for record in result.tool_calls]
     assert [call._replace(arguments=json.loads(call.arguments)) for call in made] == [

@@ -30,11 +30,12 @@ class Package(Protocol):
     """The official package of a style. Models are its own response types, made by its own constructors."""
 
     style: str
-    request: Any
-    """The type of a request's body."""
-    streamed_request: Any
-    echoed: str
-    """A pattern of the problems that its request types have with what servers give and get back as it came."""
+    refused: str
+    """The finish reason of a refusal."""
+
+    def problems(self, body: dict[str, Any]) -> list[str]:
+        """What its request types have against a body, but for what a server gave and gets back as it came."""
+        ...
 
     def reply(self, said: Said) -> BaseModel: ...
     def events(self, said: Said) -> Iterator[tuple[str | None, BaseModel | str]]:
@@ -61,7 +62,9 @@ def scripted(package: Package, said: Said, way: str) -> Reply:
 
 
 def _json(data: BaseModel | str, way: str) -> str:
-    return data if isinstance(data, str) else data.model_dump_json(exclude_none=not way.endswith("nulls"))
+    return (
+        data if isinstance(data, str) else data.model_dump_json(by_alias=True, exclude_none=not way.endswith("nulls"))
+    )
 
 
 def pieces(text: str) -> Iterator[str]:

@@ -1,6 +1,7 @@
 """The `anthropic` package: Messages."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -31,15 +32,18 @@ from anthropic.types.message_create_params import MessageCreateParamsNonStreamin
 from anthropic.types.raw_message_delta_event import Delta
 from official import Said, SaidCall, pieces
 from pydantic import BaseModel
+from typed_json import problems
 
 STOPS = {"length": "max_tokens", "refusal": "refusal"}
 
 
 class Anthropic:
     style = "anthropic"
-    request = MessageCreateParamsNonStreaming
-    streamed_request = MessageCreateParamsStreaming
-    echoed = r"\.caller: NoneType is no object"
+    refused = "refusal"
+
+    def problems(self, body: dict[str, Any]) -> list[str]:
+        kind = MessageCreateParamsStreaming if body.get("stream") else MessageCreateParamsNonStreaming
+        return [line for line in problems(body, kind) if not re.search(ECHOED, line)]
 
     def reply(self, said: Said) -> Message:
         content = [block for block, _ in self._blocks(said)]
@@ -130,4 +134,6 @@ class Anthropic:
         }
 
 
+ECHOED = r"\.caller: NoneType is no object"
+"""What gives this null gets it back."""
 ASKED: dict[str, Any] = {"model": "m-1", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}

@@ -1,6 +1,8 @@
 """The `openai` package: Chat Completions."""
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 from official import Said, SaidCall, pieces
 from openai import AsyncOpenAI, LengthFinishReasonError
@@ -27,13 +29,16 @@ from openai.types.chat.completion_create_params import (
 )
 from openai.types.completion_usage import CompletionTokensDetails, PromptTokensDetails
 from pydantic import BaseModel
+from typed_json import problems
 
 
 class OpenAi:
     style = "openai"
-    request = CompletionCreateParamsNonStreaming
-    streamed_request = CompletionCreateParamsStreaming
-    echoed = r"\.reasoning_content: no key of ChatCompletionAssistantMessageParam"
+    refused = "refusal"
+
+    def problems(self, body: dict[str, Any]) -> list[str]:
+        kind = CompletionCreateParamsStreaming if body.get("stream") else CompletionCreateParamsNonStreaming
+        return [line for line in problems(body, kind) if not re.search(ECHOED, line)]
 
     def reply(self, said: Said) -> BaseModel:
         calls = [
@@ -123,3 +128,7 @@ class OpenAi:
             prompt_tokens_details=PromptTokensDetails(cached_tokens=8),
             completion_tokens_details=CompletionTokensDetails(reasoning_tokens=2),
         )
+
+
+ECHOED = r"\.reasoning_content: no key of ChatCompletionAssistantMessageParam"
+"""Servers that imitate this one give it, and some want it back."""
