@@ -133,6 +133,29 @@ def test_a_parameter_that_the_library_sets_itself_is_refused_at_once(key):
         create_client(model="m", api_key="", request_params={key: []})
 
 
+@pytest.mark.parametrize(
+    ("choice", "sent"),
+    [
+        ("required", "required"),
+        ({"type": "function", "function": {"name": "tally"}}, {"type": "function", "function": {"name": "tally"}}),
+    ],
+)
+async def test_a_choice_that_forces_a_call_holds_for_the_reply_to_a_prompt(server, choice, sent):
+    server.script(openai_reply(None, [("call_1", "tally", "{}")]), openai_reply("7"))
+    client = client_of(server, tool_choice=choice, parallel_tool_calls=False)
+    result = await client.run("count", Toolkit([tally]))
+    assert result.text == "7"
+    assert [body.get("tool_choice") for body in server.bodies] == [sent, None]
+    assert [body["parallel_tool_calls"] for body in server.bodies] == [False, False]
+
+
+async def test_a_choice_of_a_tool_that_is_not_there_is_refused_before_anything_is_sent(server):
+    client = client_of(server, tool_choice={"type": "function", "function": {"name": "moor"}})
+    with pytest.raises(ConfigurationError, match='names "moor", which is no tool'):
+        await client.run("count", Toolkit([tally]))
+    assert server.requests == []
+
+
 async def test_headers_are_sent_and_may_replace_the_librarys_own(server):
     server.script(openai_reply("ok"))
     client = client_of(server, headers={"X-Trace": "t-1", "Authorization": "Bearer other-secret-1"})
@@ -198,6 +221,9 @@ def test_the_repr_of_a_client_says_what_it_reaches_and_not_with_what():
         ({"connect_timeout": 0}, "connect_timeout must be a positive number of seconds"),
         ({"read_timeout": -1}, "read_timeout must be a positive number of seconds"),
         ({"request_params": {"x": {1}}}, "request_params.x"),
+        ({"tool_choice": "tally"}, 'tool_choice must be "auto", "none", "required" or'),
+        ({"tool_choice": {"type": "function", "function": "tally"}}, "tool_choice must be"),
+        ({"parallel_tool_calls": 1}, "parallel_tool_calls must be True, False or None, not 1"),
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_without_its_secret(setting, says):

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     WaitFor = Callable[[Request], Answer | None] | Callable[[Request], Awaitable[Answer | None]]
     Made = InProcessResponse | str | Mapping[str, Any]
+    ToolChoice = Literal["auto", "none", "required"] | Mapping[str, Any]
     Generate = Callable[[InProcessRequest], Made] | Callable[[InProcessRequest], Awaitable[Made]]
 
 
@@ -35,6 +36,8 @@ def create_client(
     wait_for: WaitFor | None = None,
     store: Store | None = None,
     request_params: Mapping[str, Any] | None = None,
+    tool_choice: ToolChoice | None = None,
+    parallel_tool_calls: bool | None = None,
     connect_timeout: float = 10.0,
     read_timeout: float = 600.0,
     lease: float = 30.0,
@@ -45,6 +48,9 @@ def create_client(
     - `base_url`: as the provider's official SDK takes it; left out, the provider's own.
     - `api_key`: left out, it is read from `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`; `""` for a server that wants none.
     - `request_params`: more keys of the request, such as `temperature`; they win, and `None` leaves a key out.
+    - `tool_choice`: `"auto"`, `"none"`, `"required"`, or a tool as `{"type": "function", "function": {"name": ...}}`.
+      One that forces a call holds for the reply to a prompt only; then the model is free. `parallel_tool_calls`:
+      whether the model may make several calls at once; left out, as the provider has it.
     - `timeout`: seconds for a whole run; `connect_timeout` and `read_timeout`: for a connection, and for a silence.
     - `max_turns`: model turns from a prompt on, halts included. `retries`: attempts after the first (contract 8.6).
     - `wait_for`: answers requests inline (contract 4); without it a run halts.
@@ -54,7 +60,9 @@ def create_client(
 
     Raises `ConfigurationError` for settings that cannot work, naming the variable of a missing key.
     """
-    settings = provider_settings(style, model, base_url, api_key, headers, request_params, retries)
+    settings = provider_settings(
+        style, model, base_url, api_key, headers, request_params, tool_choice, parallel_tool_calls, retries
+    )
     settings["connect_timeout"] = seconds("connect_timeout", connect_timeout)
     settings["read_timeout"] = seconds("read_timeout", read_timeout)
     run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)

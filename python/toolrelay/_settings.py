@@ -21,6 +21,8 @@ def provider_settings(
     api_key: object,
     headers: Mapping[str, str] | None,
     request_params: Mapping[str, Any] | None,
+    tool_choice: object,
+    parallel_tool_calls: object,
     retries: Any,
 ) -> dict[str, Any]:
     """How a provider is reached, as the native client takes it."""
@@ -30,6 +32,8 @@ def provider_settings(
         raise ConfigurationError("model must be the name of a model")
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise ConfigurationError(f"retries must be a whole number from 0 on, not {retries!r}")
+    if parallel_tool_calls is not None and not isinstance(parallel_tool_calls, bool):
+        raise ConfigurationError(f"parallel_tool_calls must be True, False or None, not {parallel_tool_calls!r}")
     default_url, variable = _PROVIDERS[style]
     try:
         params = plain(dict(request_params or {}), "request_params")
@@ -42,6 +46,8 @@ def provider_settings(
         "api_key": _key(api_key, variable),
         "headers": [(str(name), str(value)) for name, value in (headers or {}).items()],
         "params": [(name, encode(value)) for name, value in params.items()],
+        "tool_choice": native_choice(tool_choice),
+        "parallel_tool_calls": parallel_tool_calls,
         "retries": retries,
     }
 
@@ -64,6 +70,21 @@ def run_settings(
         "owner": f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}",
         "wait_for": wait_for,
     }
+
+
+def native_choice(choice: Any) -> tuple[str, str] | None:
+    """A tool choice in the words of Chat Completions, as its kind and the tool that it names; `None` is no choice."""
+    if choice is None or choice in ("auto", "none", "required"):
+        return None if choice is None else (choice, "")
+    try:
+        if choice["type"] == "function" and isinstance(name := choice["function"]["name"], str):
+            return "tool", clean(name)
+    except (TypeError, KeyError):
+        pass
+    raise ConfigurationError(
+        'tool_choice must be "auto", "none", "required" or '
+        f'{{"type": "function", "function": {{"name": ...}}}}, not {choice!r}'
+    )
 
 
 def seconds(name: str, value: object) -> float:

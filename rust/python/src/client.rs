@@ -12,7 +12,7 @@ use toolrelay_core::message::Message;
 use toolrelay_core::request::Request;
 use toolrelay_core::resume::Missing;
 use toolrelay_core::run::OnPending;
-use toolrelay_core::wire::Style;
+use toolrelay_core::wire::{Style, ToolChoice};
 use toolrelay_runtime::client::{Client, Place, Start};
 use toolrelay_runtime::conversation::Conversations;
 use toolrelay_runtime::http::{HttpOptions, HttpTransport};
@@ -243,16 +243,17 @@ fn http_model(settings: &Bound<'_, PyDict>, system: Option<String>) -> PyResult<
         Ok(json) => Ok((key, json)),
         Err(error) => Err(errors::raise(py, "ConfigurationError", &format!("request_params[{key:?}]: {error}"))),
     };
+    let style = serde_json::from_value::<Style>(style.as_str().into())
+        .map_err(|_| errors::raise(py, "ConfigurationError", &format!("unknown style {style:?}")))?;
+    let text = |key: &str| need(key)?.extract::<String>();
     let config = HttpModelConfig {
-        style: serde_json::from_value::<Style>(style.as_str().into())
-            .map_err(|_| errors::raise(py, "ConfigurationError", &format!("unknown style {style:?}")))?,
-        base_url: need("base_url")?.extract()?,
-        model: need("model")?.extract()?,
-        api_key: need("api_key")?.extract()?,
         headers: need("headers")?.extract()?,
         system,
         params: params.into_iter().map(read).collect::<PyResult<_>>()?,
+        tool_choice: need("tool_choice")?.extract::<Option<(String, String)>>()?.map(tool_choice),
+        parallel_tool_calls: need("parallel_tool_calls")?.extract()?,
         retry: RetryPolicy { retries: need("retries")?.extract()?, ..RetryPolicy::default() },
+        ..HttpModelConfig::new(style, text("base_url")?, text("model")?, text("api_key")?)
     };
     let connect: f64 = need("connect_timeout")?.extract()?;
     let read: f64 = need("read_timeout")?.extract()?;
@@ -263,6 +264,16 @@ fn http_model(settings: &Bound<'_, PyDict>, system: Option<String>) -> PyResult<
     };
     HttpModel::new(config, Arc::new(HttpTransport::new(options)))
         .map_err(|error| errors::raise(py, "ConfigurationError", &error.to_string()))
+}
+
+/// A kind of choice, and the tool where it names one.
+fn tool_choice((kind, tool): (String, String)) -> ToolChoice {
+    match kind.as_str() {
+        "none" => ToolChoice::None,
+        "required" => ToolChoice::Required,
+        "tool" => ToolChoice::Tool(tool),
+        _ => ToolChoice::Auto,
+    }
 }
 
 fn message(py: Python<'_>, prompt: &str) -> PyResult<Message> {

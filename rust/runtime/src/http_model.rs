@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use thiserror::Error;
 use toolrelay_core::json::Json;
+use toolrelay_core::message::Body;
 use toolrelay_core::reply::Reply;
 use toolrelay_core::run::io::ModelFailure;
 use toolrelay_core::tool::ToolSpec;
 use toolrelay_core::transcript::Transcript;
-use toolrelay_core::wire::{Head, Prefix, Style, WireError};
+use toolrelay_core::wire::{Head, Prefix, Style, ToolChoice, WireError};
 
 use crate::http::{Blocks, Endpoint, EndpointError, HeaderError, Headers, HttpRequest, Transport};
 use crate::model::{Model, Session};
@@ -35,6 +36,10 @@ pub struct HttpModelConfig {
     pub system: Option<String>,
     /// More request parameters.
     pub params: Vec<(String, Json)>,
+    /// Whether the model may call tools. A choice that forces a call holds for replies to a prompt.
+    pub tool_choice: Option<ToolChoice>,
+    /// Whether it may make several calls at once.
+    pub parallel_tool_calls: Option<bool>,
     /// How failed requests are tried again.
     pub retry: RetryPolicy,
 }
@@ -69,8 +74,37 @@ impl fmt::Debug for HttpModelConfig {
 }
 
 impl HttpModelConfig {
+    /// A model at an address, and nothing said beyond that.
+    pub fn new(
+        style: Style,
+        base_url: impl Into<String>,
+        model: impl Into<String>,
+        api_key: impl Into<String>,
+    ) -> Self {
+        Self {
+            style,
+            base_url: base_url.into(),
+            model: model.into(),
+            api_key: api_key.into(),
+            headers: Vec::new(),
+            system: None,
+            params: Vec::new(),
+            tool_choice: None,
+            parallel_tool_calls: None,
+            retry: RetryPolicy::default(),
+        }
+    }
+
     fn head<'a>(&'a self, tools: &'a [ToolSpec]) -> Head<'a> {
-        Head { model: &self.model, system: self.system.as_deref(), tools, params: &self.params, ..Head::default() }
+        Head {
+            model: &self.model,
+            system: self.system.as_deref(),
+            tools,
+            params: &self.params,
+            tool_choice: self.tool_choice.as_ref(),
+            parallel_tool_calls: self.parallel_tool_calls,
+            ..Head::default()
+        }
     }
 }
 
@@ -93,9 +127,12 @@ impl HttpModel {
 impl Model for HttpModel {
     fn open(&self, tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
         let config = &self.config;
+        let head = config.head(tools.specs());
+        let forced = head.tool_choice.filter(|choice| choice.is_forced());
         Ok(Box::new(HttpSession {
             style: config.style,
-            prefix: config.style.head(&config.head(tools.specs()))?,
+            prefix: config.style.head(&Head { tool_choice: head.tool_choice.xor(forced), ..head })?,
+            prompted: forced.map(|_| config.style.head(&head)).transpose()?,
             endpoint: self.endpoint.clone(),
             headers: self.headers.clone(),
             transport: Arc::clone(&self.transport),
@@ -108,6 +145,9 @@ impl Model for HttpModel {
 struct HttpSession {
     style: Style,
     prefix: Prefix,
+    /// The prefix for a reply to a prompt, if that must call a tool. Held for longer, such a choice
+    /// would have the model call tools for ever.
+    prompted: Option<Prefix>,
     endpoint: Endpoint,
     headers: Headers,
     transport: Arc<dyn Transport>,
@@ -118,7 +158,9 @@ struct HttpSession {
 
 impl Session for HttpSession {
     fn call(&self, transcript: &Transcript) -> BoxFuture<'static, Result<Reply, ModelFailure>> {
-        let body = match self.prefix.body(transcript.messages()) {
+        let is_prompted = transcript.messages().last().is_some_and(|last| *last.body() == Body::User);
+        let prefix = self.prompted.as_ref().filter(|_| is_prompted).unwrap_or(&self.prefix);
+        let body = match prefix.body(transcript.messages()) {
             Ok(body) => body,
             Err(error) => return ready(Err(ModelFailure::Unsendable { reason: error.to_string() })).boxed(),
         };

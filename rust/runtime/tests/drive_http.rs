@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use crew::{Crew, client, gives, go, go_on, run, toolkit};
-use serde_json::json;
+use serde_json::{Value, json};
 use support::{Reply, Server};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -21,7 +21,7 @@ use toolrelay_core::resume::Missing;
 use toolrelay_core::run::OnPending;
 use toolrelay_core::run::io::{Failure, ModelFailure, Outcome};
 use toolrelay_core::transcript::Transcript;
-use toolrelay_core::wire::Style;
+use toolrelay_core::wire::{Style, ToolChoice};
 use toolrelay_runtime::client::{Client, Place, Start};
 use toolrelay_runtime::http::{HttpOptions, HttpTransport};
 use toolrelay_runtime::http_model::{HttpModel, HttpModelConfig};
@@ -31,14 +31,9 @@ use toolrelay_runtime::toolkit::Toolkit;
 fn model(server: &Server, style: Style, params: &[(&str, &str)], base_delay: Duration) -> HttpModel {
     let params = params.iter().map(|(key, value)| ((*key).to_owned(), Json::parse(value).unwrap())).collect();
     let config = HttpModelConfig {
-        style,
-        base_url: server.url("/v1"),
-        model: "m-1".to_owned(),
-        api_key: "sk-0123456789".to_owned(),
-        headers: Vec::new(),
-        system: None,
         params,
         retry: RetryPolicy { retries: 2, base_delay, max_delay: Duration::from_mins(1) },
+        ..HttpModelConfig::new(style, server.url("/v1"), "m-1", "sk-0123456789")
     };
     HttpModel::new(config, Arc::new(HttpTransport::new(HttpOptions::default()))).unwrap()
 }
@@ -197,15 +192,10 @@ async fn a_prompt_that_says_nothing_is_the_callers_mistake_and_is_not_sent() {
 
 #[test]
 fn the_debug_form_of_a_configuration_names_no_secret() {
+    let address = "https://user:sk-0123456789@example.org/v1?key=sk-0123456789";
     let config = HttpModelConfig {
-        style: Style::OpenAi,
-        base_url: "https://user:sk-0123456789@example.org/v1?key=sk-0123456789".to_owned(),
-        model: "m-1".to_owned(),
-        api_key: "sk-0123456789".to_owned(),
         headers: vec![("authorization".to_owned(), "Bearer sk-0123456789".to_owned())],
-        system: None,
-        params: Vec::new(),
-        retry: RetryPolicy::default(),
+        ..HttpModelConfig::new(Style::OpenAi, address, "m-1", "sk-0123456789")
     };
     assert_eq!(format!("{config:?}"), r#"HttpModelConfig { style: OpenAi, model: "m-1", .. }"#);
 }
@@ -217,4 +207,28 @@ async fn without_tools_nothing_is_said_of_tools() {
     let client = client(model(&server, Style::OpenAi, &params, SOON));
     run(&client, Transcript::default(), go(), &counting().0, &Toolkit::default()).await.unwrap();
     assert_eq!(server.bodies()[0], r#"{"model":"m-1","seed":7,"messages":[{"role":"user","content":"go"}]}"#);
+}
+
+/// A choice that forces a call holds for the reply to a prompt: were it held over the results, too,
+/// the model would call for ever.
+#[tokio::test]
+async fn a_forced_call_is_forced_once_per_prompt() {
+    let server = Server::script([calls(&["save"]), says("saved"), calls(&["save"]), says("again")]);
+    let config = HttpModelConfig {
+        tool_choice: Some(ToolChoice::Tool("save".to_owned())),
+        parallel_tool_calls: Some(false),
+        ..HttpModelConfig::new(Style::OpenAi, server.url("/v1"), "m-1", "sk-0123456789")
+    };
+    let model = HttpModel::new(config, Arc::new(HttpTransport::new(HttpOptions::default()))).unwrap();
+    let client = client(model);
+    let tools = toolkit(&["save"]);
+    let first = run(&client, Transcript::default(), go(), &counting().0, &tools).await.unwrap();
+    run(&client, first.transcript, go(), &counting().0, &tools).await.unwrap();
+
+    let named = json!({"type": "function", "function": {"name": "save"}});
+    let asked = server.bodies().into_iter().map(|body| serde_json::from_str::<Value>(&body).unwrap());
+    let said: Vec<_> =
+        asked.map(|body| (body.get("tool_choice").cloned(), body["parallel_tool_calls"].clone())).collect();
+    let (forced, free) = ((Some(named), json!(false)), (None, json!(false)));
+    assert_eq!(said, [forced.clone(), free.clone(), forced, free]);
 }

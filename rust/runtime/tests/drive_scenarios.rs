@@ -137,14 +137,9 @@ async fn play(scenario: &Scenario, style: Style) -> Played {
 
 fn client(scenario: &Scenario, style: Style, server: &Server) -> Client {
     let config = HttpModelConfig {
-        style,
-        base_url: server.url("/v1"),
-        model: "m-1".to_owned(),
-        api_key: "sk-0123456789".to_owned(),
-        headers: Vec::new(),
         system: Some("You sail.".to_owned()),
-        params: Vec::new(),
         retry: RetryPolicy { retries: 0, ..RetryPolicy::default() },
+        ..HttpModelConfig::new(style, server.url("/v1"), "m-1", "sk-0123456789")
     };
     let model = HttpModel::new(config, Arc::new(HttpTransport::new(HttpOptions::default()))).unwrap();
     Client {
