@@ -32,6 +32,8 @@ from toolrelay import (
 
 PACKAGES = [OpenAi(), Anthropic()]
 MAP = "https://example.org/map.png"
+SETTINGS = ("system_prompt", "tool_choice", "parallel_tool_calls")
+"""What a dialogue may say of its client."""
 
 
 class Play:
@@ -43,7 +45,7 @@ class Play:
         self.server = server
 
     async def run(self, prompt: Any, *said: Said, toolkit: Toolkit = HARBOUR, **more: Any) -> RunResult:
-        settings = {name: more.pop(name) for name in ("system_prompt", "request_params") if name in more}
+        settings = {name: more.pop(name) for name in SETTINGS if name in more}
         self._script(said)
         return await client_of(self.server, self.package.style, **settings).run(prompt, toolkit, **more)
 
@@ -234,6 +236,15 @@ async def blocks_of_messages_as_a_history(play: Play) -> RunResult:
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "7"}]},
     ]
     return await play.run("go on", Said("done"), history=history)
+
+
+@dialogue
+async def every_choice_of_tools(play: Play) -> RunResult:
+    named = {"type": "function", "function": {"name": "tally"}}
+    for choice in ("auto", "none", named):
+        await play.run("go", Said("done"), tool_choice=choice)
+    said = Said("", calls("tally"))
+    return await play.run("go", said, Said("7"), tool_choice="required", parallel_tool_calls=False)
 
 
 @dialogue
