@@ -1,4 +1,4 @@
-"""Models behind HTTP, both styles, against a server that follows a script (contract 6.10, 8, 9.3)."""
+"""Models behind HTTP, all styles, against a server that follows a script (contract 6.10, 8, 9.3)."""
 
 import asyncio
 import json
@@ -6,8 +6,9 @@ import traceback
 
 import pytest
 from harbour import NO_TOOLS, TIDE, tally
-from scripted_server import KEY, Reply, anthropic_reply, client_of, openai_reply
+from scripted_server import KEY, Reply, anthropic_reply, client_of, openai_reply, responses_reply, responses_text
 from toolrelay import (
+    BadRequestError,
     ConfigurationError,
     ModelNotFoundError,
     Toolkit,
@@ -74,12 +75,50 @@ async def test_a_tool_loop_over_messages_keeps_signed_thinking_byte_for_byte(ser
     ]
 
 
-@pytest.mark.parametrize("style", ["openai", "anthropic"])
+async def test_a_tool_loop_over_responses_keeps_items_byte_for_byte(server):
+    """Contract 8.2, 8.5: the provider's items as they came, then the results in call order."""
+    output = (
+        '{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"q\\/0="}, '
+        '{"type":"function_call","id":"fc_1","call_id":"call_1","name":"tally","arguments":"{\\"n\\": 2}"},'
+        '{"type":"function_call","id":"fc_2","call_id":"call_2","name":"tally","arguments":"{\\"n\\":3}","extra":1.0}'
+    )
+    server.script(responses_reply(f"[ {output} ]"), responses_reply(responses_text("8 and 9")))
+    client = client_of(server, "openai-responses", system_prompt="be brief")
+
+    result = await client.run("count both", Toolkit([tally]))
+
+    assert (result.text, result.model, result.usage.reasoning_tokens) == ("8 and 9", "gpt-test-1", 6)
+    first, second = server.requests
+    assert (first.path, first.headers["authorization"]) == ("/v1/responses", f"Bearer {KEY}")
+    sent = first.json()
+    assert (sent["store"], sent["include"]) == (False, ["reasoning.encrypted_content"])
+    assert sent["instructions"] == "be brief"
+    assert [(tool["type"], tool["name"], tool["strict"]) for tool in sent["tools"]] == [("function", "tally", False)]
+    assert output.encode() in second.body
+    assert second.json()["input"][-2:] == [
+        {"type": "function_call_output", "call_id": "call_1", "output": "8"},
+        {"type": "function_call_output", "call_id": "call_2", "output": "9"},
+    ]
+
+
+async def test_a_reply_that_failed_is_an_error_of_its_kind(server):
+    """Fault D20, plain: the reason stands inside of a reply with a good status."""
+    failed = '"status":"failed","error":{"code":"invalid_prompt","message":"no"}'
+    server.script(responses_reply("[]", failed))
+    with pytest.raises(BadRequestError, match="invalid_prompt"):
+        await client_of(server, "openai-responses").run("hi", NO_TOOLS)
+    assert len(server.requests) == 1
+
+
+@pytest.mark.parametrize("style", ["openai", "openai-responses", "anthropic"])
 async def test_a_halt_resumes_over_http(server, style):
     use = '[{"type":"tool_use","id":"call_1","name":"tide","input":{}}]'
     said = '[{"type":"text","text":"it is 4 m"}]'
     if style == "openai":
         server.script(openai_reply(None, [("call_1", "tide", "{}")]), openai_reply("it is 4 m"))
+    elif style == "openai-responses":
+        call = '[{"type":"function_call","id":"fc_1","call_id":"call_1","name":"tide","arguments":"{}"}]'
+        server.script(responses_reply(call), responses_reply(responses_text("it is 4 m")))
     else:
         server.script(anthropic_reply(use, "tool_use"), anthropic_reply(said))
     client = client_of(server, style)
@@ -168,6 +207,7 @@ async def test_headers_are_sent_and_may_replace_the_librarys_own(server):
     ("style", "variable", "header", "value"),
     [
         ("openai", "OPENAI_API_KEY", "authorization", "Bearer from-the-environment"),
+        ("openai-responses", "OPENAI_API_KEY", "authorization", "Bearer from-the-environment"),
         ("anthropic", "ANTHROPIC_API_KEY", "x-api-key", "from-the-environment"),
     ],
 )
@@ -205,7 +245,7 @@ def test_the_repr_of_a_client_says_what_it_reaches_and_not_with_what():
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ({"style": "gemini9"}, "unknown style 'gemini9': use one of openai, anthropic"),
+        ({"style": "gemini9"}, "unknown style 'gemini9': use one of openai, openai-responses, anthropic"),
         ({"model": ""}, "model must be the name of a model"),
         ({"model": None}, "model must be the name of a model"),
         ({"retries": -1}, "retries must be a whole number from 0 on, not -1"),

@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
-from scripted_server import Reply, anthropic_reply, openai_reply
+from scripted_server import Reply, anthropic_reply, openai_reply, responses_reply, responses_text
 from toolrelay import Answer, RelayResult, Request, answer_output, relay_answer
 
 WORKER = Path(__file__).parent / "support" / "worker.py"
@@ -115,11 +115,31 @@ CONTENT = (
 )
 
 
+OUTPUT = (
+    '{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"tide h\\u00e4 \\/"}],'
+    '"encrypted_content":"gAAA\\/bmVk+A==","weight": 1.50},'
+    ' {"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"tide"}},'
+    '{"id":"rs_2","type":"reasoning","summary":[],"content":null,"encrypted_content":"q0"},'
+    '{"id":"msg_1","type":"message","status":"completed","role":"assistant","phase":"commentary","content":'
+    '[{"type":"output_text","annotations":[{"type":"url_citation","url":"u","title":"t"}],"text":"both","logprobs":[]}]},'
+    '{"id":"fc_1","type":"function_call","status":"completed","call_id":"toolu_1","name":"tide",'
+    '"arguments":"{ \\"z\\":1}"},'
+    '{"arguments":"{}","call_id":"toolu_2","name":"moor","type":"function_call","id":"fc_2","unknown":{"b":1,"a":2}}'
+)
+
+
+@pytest.mark.parametrize("style", ["anthropic", "openai-responses"])
 @pytest.mark.parametrize("keeper", ["a store", "a file"])
-def test_the_signed_content_that_another_process_sends_back_is_byte_identical(server, start, task, tmp_path, keeper):
-    """Contract 8.2, 6.1: thinking and its signatures, empty blocks, unknown fields, number spelling."""
-    server.script(anthropic_reply(f"[{CONTENT}]", "tool_use"), anthropic_reply('[{"type":"text","text":"done"}]'))
-    task |= {"style": "anthropic", "url": server.url}
+def test_the_signed_content_that_another_process_sends_back_is_byte_identical(
+    server, start, task, tmp_path, keeper, style
+):
+    """Contract 8.2, 6.1: signatures, encrypted reasoning, empty blocks, unknown fields, number spelling."""
+    if style == "anthropic":
+        server.script(anthropic_reply(f"[{CONTENT}]", "tool_use"), anthropic_reply('[{"type":"text","text":"done"}]'))
+        task |= {"style": style, "url": server.url}
+    else:
+        server.script(responses_reply(f"[{OUTPUT}]"), responses_reply(responses_text("done")))
+        task |= {"style": style}
     begin, resume = ("ask", "answer") if keeper == "a store" else ("run", "resume")
     if keeper == "a file":
         task["transcript"] = str(tmp_path / "halted.json")
@@ -132,8 +152,17 @@ def test_the_signed_content_that_another_process_sends_back_is_byte_identical(se
     told = start(**task, do=resume, request=halted["request"], answer=answer).go().told()
 
     assert (told["status"], told["text"]) == ("done", "done")
-    assert f'{{"role":"assistant","content":[{CONTENT}]}}'.encode() in server.requests[1].body
-    assert [block["tool_use_id"] for block in server.bodies[1]["messages"][2]["content"]] == ["toolu_1", "toolu_2"]
+    if style == "anthropic":
+        assert f'{{"role":"assistant","content":[{CONTENT}]}}'.encode() in server.requests[1].body
+        assert [block["tool_use_id"] for block in server.bodies[1]["messages"][2]["content"]] == ["toolu_1", "toolu_2"]
+    else:
+        outputs = ",".join(
+            json.dumps(
+                {"type": "function_call_output", "call_id": result.id, "output": result.output}, separators=(",", ":")
+            )
+            for result in results
+        )
+        assert server.requests[1].body.endswith(f",{OUTPUT},{outputs}]}}".encode())
 
 
 def test_a_worker_that_dies_in_a_tool_leaves_its_finished_turns_and_no_tool_runs_again(server, start, task, tmp_path):

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def create_client(
     *,
-    style: Literal["openai", "anthropic"] = "openai",
+    style: Literal["openai", "openai-responses", "anthropic"] = "openai",
     model: str,
     base_url: str | None = None,
     api_key: str | None = None,
@@ -44,7 +44,7 @@ def create_client(
 ) -> Client:
     """A client of a provider.
 
-    - `style`: the shape that the server speaks, Chat Completions or Messages.
+    - `style`: the shape that the server speaks: Chat Completions, Responses or Messages.
     - `base_url`: as the provider's official SDK takes it; left out, the provider's own.
     - `api_key`: left out, it is read from `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`; `""` for a server that wants none.
     - `request_params`: more keys of the request, such as `temperature`; they win, and `None` leaves a key out.

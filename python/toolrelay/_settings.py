@@ -109,6 +109,7 @@ def _key(api_key: Any, variable: str) -> str:
 
 _PROVIDERS = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "openai-responses": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
 }
 _MOST = 2**32

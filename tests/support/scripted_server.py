@@ -199,7 +199,7 @@ def _close(connection: socket.socket) -> None:
 
 def client_of(server: ScriptedServer, style: str = "openai", **settings: Any) -> Client:
     """A client of this server."""
-    base = server.url + ("/v1" if style == "openai" else "")
+    base = server.url + ("/v1" if style.startswith("openai") else "")
     return create_client(**{"style": style, "model": "m-1", "base_url": base, "api_key": KEY, **settings})
 
 
@@ -212,6 +212,19 @@ def openai_reply(text: str | None = None, calls: Iterable[tuple[str, str, str]] 
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if made else "stop"}
     usage = {"prompt_tokens": 9, "completion_tokens": 4, "total_tokens": 13}
     return Reply({"id": "chatcmpl-1", "model": "gpt-test-1", "choices": [choice], "usage": usage})
+
+
+def responses_reply(output: str, more: str = '"status":"completed","error":null') -> Reply:
+    """A Responses reply around the text of its output array, which is sent as it is."""
+    head = '{"id":"resp_1","object":"response","model":"gpt-test-1","output":'
+    usage = '"usage":{"input_tokens":9,"output_tokens":4,"output_tokens_details":{"reasoning_tokens":3}}'
+    return Reply(f"{head}{output},{more},{usage}}}")
+
+
+def responses_text(text: str) -> str:
+    """An output array that says a text."""
+    part = {"type": "output_text", "text": text, "annotations": []}
+    return json.dumps([{"id": "msg_1", "type": "message", "role": "assistant", "content": [part]}])
 
 
 def anthropic_reply(content: str, stop: str = "end_turn") -> Reply:

@@ -39,7 +39,7 @@ pub struct ReplyCall {
 pub struct Provider {
     /// Whose form it is.
     pub style: Style,
-    /// Chat Completions: the message object. Messages: the content array.
+    /// Chat Completions: the message object. Responses: the output array. Messages: the content array.
     pub raw: String,
     /// Whether the provider paused its own tools here: such a message may be the last one sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -15,8 +15,10 @@ pub mod failure;
 mod growing;
 mod head;
 pub(crate) mod import;
+mod media;
 pub mod names;
 mod openai;
+mod responses;
 mod schema;
 mod sse;
 pub mod stream;
@@ -38,6 +40,9 @@ use crate::wire::failure::{FailureKind, ProviderFailure};
 pub enum Style {
     /// Chat Completions.
     OpenAi,
+    /// Responses.
+    #[serde(rename = "openai-responses")]
+    OpenAiResponses,
     /// Messages.
     Anthropic,
 }
@@ -98,21 +103,22 @@ pub enum WireError {
 
 impl Style {
     /// All styles.
-    pub const ALL: [Self; Self::COUNT] = [Self::OpenAi, Self::Anthropic];
+    pub const ALL: [Self; Self::COUNT] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic];
 
     /// How many styles there are.
-    pub const COUNT: usize = 2;
+    pub const COUNT: usize = 3;
 
     /// The style's name, as users write it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
             Self::Anthropic => "anthropic",
         }
     }
 
     /// Where requests go, for a base URL as the official SDK of the provider takes it: for Chat
-    /// Completions with the version (`https://api.openai.com/v1`), for Messages without it
+    /// Completions and Responses with the version (`https://api.openai.com/v1`), for Messages without it
     /// (`https://api.anthropic.com`). A Messages base with `/v1`, a slash at the end, a whole
     /// endpoint and a query string are understood too.
     pub fn url(self, base_url: &str) -> String {
@@ -120,6 +126,7 @@ impl Style {
         let base = base.trim_end_matches('/');
         let (version, path) = match self {
             Self::OpenAi => ("", "/chat/completions"),
+            Self::OpenAiResponses => ("", "/responses"),
             Self::Anthropic => ("/v1", "/messages"),
         };
         let version = if base.ends_with(version) { "" } else { version };
@@ -136,8 +143,8 @@ impl Style {
     pub fn auth_headers(self, key: &str) -> Vec<(&'static str, String)> {
         let mut headers = Vec::with_capacity(2);
         match self {
-            Self::OpenAi if key.is_empty() => {}
-            Self::OpenAi => headers.push(("authorization", format!("Bearer {key}"))),
+            Self::OpenAi | Self::OpenAiResponses if key.is_empty() => {}
+            Self::OpenAi | Self::OpenAiResponses => headers.push(("authorization", format!("Bearer {key}"))),
             Self::Anthropic => {
                 headers.push(("anthropic-version", ANTHROPIC_VERSION.to_owned()));
                 if !key.is_empty() {
@@ -159,6 +166,7 @@ impl Style {
         let text = json::mend_escapes(text);
         match self {
             Self::OpenAi => openai::decode(&text),
+            Self::OpenAiResponses => responses::decode(&text),
             Self::Anthropic => anthropic::decode(&text),
         }
     }
@@ -193,17 +201,19 @@ pub(crate) enum Encoded {
 /// The bytes of a message that a style has in another shape.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Anew {
-    /// Chat Completions: the message object. Messages: its content blocks, joined by commas; empty
-    /// when there is nothing to send.
+    /// Chat Completions: the message object. Responses: its items, Messages: its content blocks, joined
+    /// by commas; empty when there is nothing to send.
     pub(crate) body: Bytes,
     /// Chat Completions: content parts that go out in a user message after all results of the turn.
     pub(crate) after: Bytes,
+    /// Responses: the items for a provider that keeps its replies, where they are others.
+    pub(crate) stored: Bytes,
 }
 
 impl Encoded {
     /// Other bytes with nothing to follow them.
     fn anew(body: impl Into<Bytes>) -> Self {
-        Self::Anew(Box::new(Anew { body: body.into(), after: Bytes::new() }))
+        Self::Anew(Box::new(Anew { body: body.into(), ..Anew::default() }))
     }
 }
 

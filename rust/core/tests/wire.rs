@@ -24,6 +24,12 @@ mod openai_stream;
 mod openai_stream_calls;
 #[path = "wire/properties.rs"]
 mod properties;
+#[path = "wire/responses.rs"]
+mod responses;
+#[path = "wire/responses_reply.rs"]
+mod responses_reply;
+#[path = "wire/responses_stream.rs"]
+mod responses_stream;
 #[path = "wire/schema.rs"]
 mod schema;
 #[path = "wire/sse.rs"]
@@ -71,10 +77,15 @@ fn body_of(style: Style, head: &Head<'_>, messages: &[Message]) -> Vec<u8> {
     joined(&body)
 }
 
-/// The value of `messages` in the body of a request without tools, system prompt and parameters.
+/// The messages, or what a style has for them, in the body of a request without tools, system prompt
+/// and parameters.
 fn messages_of(style: Style, messages: &[Message]) -> Vec<u8> {
     let body = joined(&prefix(style).body(messages).unwrap());
-    let start = body.windows(11).position(|window| window == b"\"messages\":").unwrap() + 11;
+    let key: &[u8] = match style {
+        Style::OpenAi | Style::Anthropic => b"\"messages\":",
+        Style::OpenAiResponses => b"\"input\":",
+    };
+    let start = body.windows(key.len()).position(|window| window == key).unwrap() + key.len();
     body[start..body.len() - 1].to_vec()
 }
 
@@ -85,6 +96,47 @@ fn read(json: &[u8]) -> Value {
 /// What a history looks like on the wire of a style.
 fn sent(style: Style, json: &str) -> Value {
     read(&messages_of(style, &history(json)))
+}
+
+/// The ids of the calls on the wire of a style, in order.
+fn asked(style: Style, shown: &Value) -> Vec<String> {
+    let messages = shown.as_array().unwrap().iter();
+    let ids: Vec<&Value> = match style {
+        Style::OpenAi => messages
+            .flat_map(|message| message["tool_calls"].as_array().into_iter().flatten())
+            .map(|call| &call["id"])
+            .collect(),
+        Style::OpenAiResponses => {
+            messages.filter(|item| item["type"] == "function_call").map(|item| &item["call_id"]).collect()
+        }
+        Style::Anthropic => blocks(messages, "tool_use").map(|block| &block["id"]).collect(),
+    };
+    texts(&ids)
+}
+
+/// The ids of the results on the wire of a style, in order.
+fn answered(style: Style, shown: &Value) -> Vec<String> {
+    let messages = shown.as_array().unwrap().iter();
+    let ids: Vec<&Value> = match style {
+        Style::OpenAi => {
+            messages.filter(|message| message["role"] == "tool").map(|message| &message["tool_call_id"]).collect()
+        }
+        Style::OpenAiResponses => {
+            messages.filter(|item| item["type"] == "function_call_output").map(|item| &item["call_id"]).collect()
+        }
+        Style::Anthropic => blocks(messages, "tool_result").map(|block| &block["tool_use_id"]).collect(),
+    };
+    texts(&ids)
+}
+
+fn blocks<'a>(messages: impl Iterator<Item = &'a Value>, kind: &str) -> impl Iterator<Item = &'a Value> {
+    messages
+        .flat_map(|message| message["content"].as_array().into_iter().flatten())
+        .filter(move |block| block["type"] == kind)
+}
+
+fn texts(values: &[&Value]) -> Vec<String> {
+    values.iter().map(|value| value.as_str().unwrap().to_owned()).collect()
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> Call {

@@ -54,6 +54,20 @@ fn every_dialogue_ends_as_written_in_chat_completions() {
 }
 
 #[test]
+fn every_dialogue_ends_as_written_in_responses() {
+    let unsaid = play_all(Style::OpenAiResponses);
+    let expected = [
+        "calls_run_although_the_reply_says_stop",
+        "cut_replies_count_only_in_a_row",
+        "full_context_window_is_a_typed_error",
+        "pause_of_the_provider_goes_on_and_costs_no_turn",
+        "reply_that_promises_calls_and_has_none_is_asked_again_twice",
+        "third_reply_in_a_row_with_stop_malformed_call_is_a_typed_error",
+    ];
+    assert_eq!(unsaid, expected);
+}
+
+#[test]
 fn every_dialogue_ends_as_written_in_messages() {
     let unsaid = play_all(Style::Anthropic);
     let expected = [

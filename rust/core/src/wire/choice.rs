@@ -42,11 +42,14 @@ pub(super) fn push(
         ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => String::new(),
     };
     match style {
-        Style::OpenAi => {
+        Style::OpenAi | Style::OpenAiResponses => {
             let value = match choice {
                 ToolChoice::Auto => None,
                 ToolChoice::None => Some(r#""none""#.to_owned()),
                 ToolChoice::Required => Some(r#""required""#.to_owned()),
+                ToolChoice::Tool(_) if style == Style::OpenAiResponses => {
+                    Some(format!(r#"{{"type":"function","name":{name}}}"#))
+                }
                 ToolChoice::Tool(_) => Some(format!(r#"{{"type":"function","function":{{"name":{name}}}}}"#)),
             };
             if let Some(value) = value.filter(|_| !is_stated("tool_choice")) {

@@ -7,7 +7,7 @@ use crate::json::{Json, push_str};
 use crate::message::Message;
 use crate::tool::ToolSpec;
 use crate::wire::choice::{self, ToolChoice};
-use crate::wire::{Body, Style, WireError, anthropic, balance, openai};
+use crate::wire::{Body, Style, WireError, anthropic, balance, openai, responses};
 
 /// Everything about a request but its messages.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,6 +39,8 @@ pub struct Prefix {
     /// Whether the list left open at the end (the messages of Chat Completions, the system blocks
     /// of Messages) holds something. Without system blocks, Messages has no list open.
     pub(super) is_occupied: bool,
+    /// Responses: whether the provider keeps its replies.
+    pub(super) is_stored: bool,
     /// What stands behind the last message, from the end of their list on.
     pub(super) tail: Bytes,
 }
@@ -47,7 +49,7 @@ impl Style {
     /// Encodes what stands before the first message: the model, the tools, the parameters and the
     /// system prompt, in this order; and what stands behind the last.
     pub fn head(self, head: &Head<'_>) -> Result<Prefix, WireError> {
-        let params = Params::read(head.params)?;
+        let params = Params::read(self, head.params)?;
         let own_tools = params.list("tools")?;
         let has_tools = !head.tools.is_empty() || !own_tools.is_empty();
         let mut out = b"{\"model\":".to_vec();
@@ -60,6 +62,7 @@ impl Style {
             for tool in head.tools {
                 match self {
                     Self::OpenAi => openai::push_tool(&mut out, tool),
+                    Self::OpenAiResponses => responses::push_tool(&mut out, tool),
                     Self::Anthropic => anthropic::push_tool(&mut out, tool),
                 }
                 out.push(b',');
@@ -71,11 +74,21 @@ impl Style {
             out.pop();
             out.push(b']');
         }
-        if self == Self::Anthropic && params.get("max_tokens").is_none() {
-            out.extend_from_slice(format!(",\"max_tokens\":{}", anthropic::DEFAULT_MAX_TOKENS).as_bytes());
-        }
-        for (key, value) in &params.0 {
-            let placed = matches!(*key, "model" | "tools") || (self == Self::Anthropic && *key == "system");
+        let system_key = match self {
+            Self::OpenAi => None,
+            Self::OpenAiResponses => {
+                responses::push_defaults(&mut out, head.model, &params)?;
+                Some("instructions")
+            }
+            Self::Anthropic => {
+                if params.get("max_tokens").is_none() {
+                    out.extend_from_slice(format!(",\"max_tokens\":{}", anthropic::DEFAULT_MAX_TOKENS).as_bytes());
+                }
+                Some("system")
+            }
+        };
+        for (key, value) in params.0.iter().filter(|(_, value)| *value != "null") {
+            let placed = matches!(*key, "model" | "tools") || system_key == Some(*key);
             // Without tools, providers refuse what is said about their use (fault J8); and so with streams.
             let idle = (!has_tools && matches!(*key, "tool_choice" | "parallel_tool_calls"))
                 || (!head.stream && *key == "stream_options");
@@ -88,24 +101,28 @@ impl Style {
         }
         if head.stream {
             out.extend_from_slice(br#","stream":true"#);
-            let is_given = head.params.iter().any(|(key, _)| key == "stream_options");
-            if self == Self::OpenAi && !is_given {
+            if self == Self::OpenAi && !params.names("stream_options") {
                 out.extend_from_slice(br#","stream_options":{"include_usage":true}"#);
             }
         }
         let is_occupied = match self {
             Self::OpenAi => openai::open_messages(&mut out, head.system),
+            Self::OpenAiResponses => {
+                responses::open_input(&mut out, head.system, params.get("instructions"));
+                false
+            }
             Self::Anthropic => anthropic::open_system(&mut out, head.system, params.get("system"))?,
         };
+        let is_stored = self == Self::OpenAiResponses && responses::is_stored(&params);
         let mut tail = match self {
-            Self::OpenAi => b"]".to_vec(),
+            Self::OpenAi | Self::OpenAiResponses => b"]".to_vec(),
             Self::Anthropic => b"]}]".to_vec(),
         };
         if has_tools {
             choice::push(&mut tail, self, head, |key| params.get(key).is_some())?;
         }
         tail.push(b'}');
-        Ok(Prefix { style: self, bytes: out.into(), has_tools, is_occupied, tail: tail.into() })
+        Ok(Prefix { style: self, bytes: out.into(), has_tools, is_occupied, is_stored, tail: tail.into() })
     }
 }
 
@@ -123,6 +140,7 @@ impl Prefix {
         body.push(self.bytes.clone());
         match self.style {
             Style::OpenAi => openai::push_messages(&mut body, self, messages),
+            Style::OpenAiResponses => responses::push_messages(&mut body, self, messages),
             Style::Anthropic => anthropic::push_messages(&mut body, self, messages)?,
         }
         body.push(self.tail.clone());
@@ -130,14 +148,15 @@ impl Prefix {
     }
 }
 
-/// The request parameters: no `null`, each key once, none that the wire sets itself.
-struct Params<'a>(Vec<(&'a str, &'a str)>);
+/// The request parameters: each key once, none that the wire sets itself.
+pub(super) struct Params<'a>(Vec<(&'a str, &'a str)>);
 
 impl<'a> Params<'a> {
-    fn read(params: &'a [(String, Json)]) -> Result<Self, WireError> {
+    fn read(style: Style, params: &'a [(String, Json)]) -> Result<Self, WireError> {
         let mut read: Vec<(&str, &str)> = Vec::with_capacity(params.len());
         for (key, value) in params {
-            if matches!(key.as_str(), "messages" | "stream") {
+            let is_input = style == Style::OpenAiResponses && key == "input";
+            if is_input || matches!(key.as_str(), "messages" | "stream") {
                 return Err(WireError::Reserved { key: key.clone() });
             }
             match read.iter_mut().find(|(known, _)| known == key) {
@@ -145,12 +164,17 @@ impl<'a> Params<'a> {
                 None => read.push((key, value.get())),
             }
         }
-        read.retain(|(_, value)| *value != "null");
         Ok(Self(read))
     }
 
-    fn get(&self, key: &str) -> Option<&'a str> {
-        self.0.iter().find(|(known, _)| *known == key).map(|(_, value)| *value)
+    /// The value of a key, if it has one.
+    pub(super) fn get(&self, key: &str) -> Option<&'a str> {
+        self.0.iter().find(|(known, value)| *known == key && *value != "null").map(|(_, value)| *value)
+    }
+
+    /// Whether a key is given, be it to leave it out.
+    pub(super) fn names(&self, key: &str) -> bool {
+        self.0.iter().any(|(known, _)| *known == key)
     }
 
     fn list(&self, key: &str) -> Result<Vec<&'a RawValue>, WireError> {

@@ -16,11 +16,12 @@ pub fn wire_name(name: &str) -> Cow<'_, str> {
 
 /// The id of a call on the wire of a style, for the call and its result alike (faults B1, B2).
 ///
-/// Chat Completions takes any text of up to 40 characters; Messages takes `[a-zA-Z0-9_-]`, here up
-/// to 64.
+/// Chat Completions takes any text of up to 40 characters, Responses of up to 64; Messages takes
+/// `[a-zA-Z0-9_-]`, here up to 64.
 pub fn wire_id(style: Style, id: &str) -> Cow<'_, str> {
     match style {
         Style::OpenAi => legal(id, MAX_OPENAI_ID, |byte| byte.is_ascii_graphic()),
+        Style::OpenAiResponses => legal(id, MAX_RESPONSES_ID, |byte| byte.is_ascii_graphic()),
         Style::Anthropic => legal(id, MAX_ANTHROPIC_ID, is_word),
     }
 }
@@ -45,6 +46,7 @@ fn hash(text: &str) -> u64 {
 
 const MAX_NAME: usize = 64;
 const MAX_OPENAI_ID: usize = 40;
+const MAX_RESPONSES_ID: usize = 64;
 const MAX_ANTHROPIC_ID: usize = 64;
 const HASH_CHARS: usize = 16;
 const FNV_OFFSET: u64 = 0xcbf2_9ce4_8422_2325;

@@ -287,7 +287,7 @@ fn tool(message: &Message, result: &ToolResult) -> Encoded {
         let label = format!("attached to the result of call {id}:");
         after.insert(0, object([("type", quoted("text")), ("text", quoted(&label))]));
     }
-    Encoded::Anew(Box::new(Anew { body: body.into(), after: after.join(",").into() }))
+    Encoded::Anew(Box::new(Anew { body: body.into(), after: after.join(",").into(), ..Anew::default() }))
 }
 
 fn object<'k>(fields: impl IntoIterator<Item = (&'k str, String)>) -> String {

@@ -19,7 +19,7 @@ fn said(style: Style, choice: Option<&ToolChoice>, parallel: Option<bool>, param
     let head = Head { tool_choice: choice, parallel_tool_calls: parallel, ..head(None, &tools, params) };
     let mut body = read(&body_of(style, &head, &[Message::user("hi")]));
     let fields = body.as_object_mut().unwrap();
-    for key in ["model", "tools", "messages", "max_tokens"] {
+    for key in ["model", "tools", "messages", "input", "max_tokens", "store", "include"] {
         fields.remove(key);
     }
     body
@@ -55,6 +55,11 @@ fn each_choice_has_its_words_in_each_style() {
     ];
     for (choice, parallel, openai, anthropic) in table {
         assert_eq!(said(Style::OpenAi, choice.as_ref(), parallel, &[]), openai, "{choice:?}");
+        let mut responses = openai;
+        if let Some(ToolChoice::Tool(_)) = choice {
+            responses["tool_choice"] = json!({"type": "function", "name": wire});
+        }
+        assert_eq!(said(Style::OpenAiResponses, choice.as_ref(), parallel, &[]), responses, "{choice:?}");
         assert_eq!(said(Style::Anthropic, choice.as_ref(), parallel, &[]), anthropic, "{choice:?}");
     }
 }

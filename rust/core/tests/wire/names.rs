@@ -26,6 +26,12 @@ fn names_are_mapped_to_these_for_ever() {
 fn ids_are_mapped_for_the_style_that_refuses_them() {
     let table = [
         (Style::OpenAi, "functions.moor:0", "functions.moor:0"),
+        (Style::OpenAiResponses, "functions.moor:0", "functions.moor:0"),
+        (
+            Style::OpenAiResponses,
+            "call_0123456789abcdef0123456789abcdef0123456789",
+            "call_0123456789abcdef0123456789abcdef0123456789",
+        ),
         (Style::Anthropic, "functions.moor:0", "functions_moor_0_e394f176c25b9cf7"),
         (Style::Anthropic, "functions_moor_0", "functions_moor_0"),
         (Style::Anthropic, "toolu_01A09q90qw90lq917835lq9", "toolu_01A09q90qw90lq917835lq9"),
@@ -50,10 +56,10 @@ proptest! {
 
     #[test]
     fn mapped_ids_are_legal_and_stay(id in ".{0,100}") {
-        for (style, max) in [(Style::OpenAi, 40), (Style::Anthropic, 64)] {
+        for (style, max) in [(Style::OpenAi, 40), (Style::OpenAiResponses, 64), (Style::Anthropic, 64)] {
             let mapped = wire_id(style, &id).into_owned();
             prop_assert!((1..=max).contains(&mapped.len()));
-            prop_assert!(style == Style::OpenAi || is_word(&mapped));
+            prop_assert!(style != Style::Anthropic || is_word(&mapped));
             prop_assert_eq!(wire_id(style, &mapped), mapped.as_str());
         }
     }
@@ -64,7 +70,7 @@ proptest! {
         let [one, other] = &pair;
         prop_assume!(one != other);
         prop_assert_ne!(wire_name(one), wire_name(other));
-        for style in [Style::OpenAi, Style::Anthropic] {
+        for style in Style::ALL {
             prop_assert_ne!(wire_id(style, one), wire_id(style, other));
         }
     }

@@ -7,7 +7,7 @@ use toolrelay_core::message::{Call, Message};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::Style;
 
-use crate::{messages_of, turn};
+use crate::{answered, asked, messages_of, turn};
 
 /// JSON text as somebody else writes it: any spacing, number spelling and escape.
 fn json_text() -> impl Strategy<Value = String> {
@@ -71,30 +71,73 @@ fn content() -> impl Strategy<Value = String> {
     (blocks, blanks()).prop_map(|(blocks, blank)| format!("[{}]", blocks.join(&format!("{blank},"))))
 }
 
-fn is_sent(messages: &[Message], content: &str) -> bool {
-    let body = String::from_utf8(messages_of(Style::Anthropic, messages)).unwrap();
-    content == "[]" || body.contains(&format!(r#"{{"role":"assistant","content":{content}}}"#))
+/// An item of a Responses output; reasoning only where something follows it.
+fn item(at: usize, is_last: bool) -> impl Strategy<Value = String> {
+    let object = |fields: String, blank: String| format!("{{{blank}{fields}}}");
+    let reasoning = (json_string(), json_text(), blanks()).prop_map(move |(text, summary, blank)| {
+        let kind = if is_last { "musing" } else { "reasoning" };
+        object(
+            format!(
+                r#""type":"{kind}","id":"rs_{at}",{blank}"summary":{summary},"encrypted_content":"q{}"#,
+                &text[1..]
+            ),
+            blank,
+        )
+    });
+    let message = (json_string(), json_text(), blanks()).prop_map(move |(text, annotations, blank)| {
+        let part = format!(r#"{{"type":"output_text","text":{blank}{text},"annotations":{annotations}}}"#);
+        object(format!(r#""id":"msg_{at}","type":"message","role":"assistant","content":[{part}{blank}]"#), blank)
+    });
+    let unknown = (json_text(), blanks())
+        .prop_map(move |(value, blank)| object(format!(r#""type":"mystery","data":{value}{blank}"#), blank));
+    let call =
+        (proptest::collection::vec((json_string(), json_text()), 0..3), blanks()).prop_map(move |(fields, blank)| {
+            let fields: Vec<String> = fields.into_iter().map(|(key, value)| format!("{key}: {value}")).collect();
+            let arguments = Value::from(format!("{{{}}}", fields.join(",")));
+            let ids = format!(r#""id":"fc_{at}","call_id":"k{at}""#);
+            object(format!(r#"{ids},"type":"function_call",{blank}"name":"tally","arguments":{arguments}"#), blank)
+        });
+    prop_oneof![reasoning, message, unknown, call]
+}
+
+pub(crate) fn output() -> impl Strategy<Value = String> {
+    let items = (0..6usize).prop_flat_map(|count| (0..count).map(|at| item(at, at + 1 == count)).collect::<Vec<_>>());
+    (items, blanks()).prop_map(|(items, blank)| format!("[{}]", items.join(&format!("{blank},"))))
+}
+
+/// Whether a reply goes back as it came.
+fn is_sent(style: Style, messages: &[Message], raw: &str) -> bool {
+    let body = String::from_utf8(messages_of(style, messages)).unwrap();
+    let sent = match style {
+        Style::OpenAi => raw.to_owned(),
+        Style::OpenAiResponses => format!(r#"{{"role":"user","content":"x"}},{},"#, &raw[1..raw.len() - 1]),
+        Style::Anthropic => format!(r#"{{"role":"assistant","content":{raw}}}"#),
+    };
+    raw == "[]" || body.contains(&sent)
 }
 
 proptest! {
     /// Contract 8.2: a model's blocks go back byte for byte, also after the transcript was saved as
     /// JSON, and after that JSON went through somebody else's values.
     #[test]
-    fn blocks_go_back_byte_for_byte(content in content()) {
-        let body = format!(r#"{{"content":{content},"stop_reason":"tool_use"}}"#);
-        let reply = Style::Anthropic.decode(body.as_bytes()).unwrap();
-        let ids: Vec<&str> = reply.calls.iter().filter_map(|call| call.id.as_deref()).collect();
-        let messages = turn(&reply, &ids);
-        prop_assert!(is_sent(&messages, &content));
+    fn blocks_go_back_byte_for_byte(content in content(), output in output()) {
+        let anthropic = format!(r#"{{"content":{content},"stop_reason":"tool_use"}}"#);
+        let responses = format!(r#"{{"output":{output}}}"#);
+        for (style, body, raw) in [(Style::Anthropic, anthropic, content), (Style::OpenAiResponses, responses, output)] {
+            let reply = style.decode(body.as_bytes()).unwrap();
+            let ids: Vec<&str> = reply.calls.iter().filter_map(|call| call.id.as_deref()).collect();
+            let messages = turn(&reply, &ids);
+            prop_assert!(is_sent(style, &messages, &raw));
 
-        let saved = Transcript::new(messages).to_json();
-        let loaded = Transcript::from_json(Bytes::from(saved.clone())).unwrap();
-        prop_assert!(is_sent(loaded.messages(), &content));
-        prop_assert_eq!(&loaded.to_json(), &saved);
+            let saved = Transcript::new(messages).to_json();
+            let loaded = Transcript::from_json(Bytes::from(saved.clone())).unwrap();
+            prop_assert!(is_sent(style, loaded.messages(), &raw));
+            prop_assert_eq!(&loaded.to_json(), &saved);
 
-        let value: Value = serde_json::from_slice(&saved).unwrap();
-        let loaded = Transcript::from_json(Bytes::from(value.to_string())).unwrap();
-        prop_assert!(is_sent(loaded.messages(), &content));
+            let value: Value = serde_json::from_slice(&saved).unwrap();
+            let loaded = Transcript::from_json(Bytes::from(value.to_string())).unwrap();
+            prop_assert!(is_sent(style, loaded.messages(), &raw));
+        }
     }
 
     /// Contract 1.2: the argument text is the very slice of the reply.
@@ -105,7 +148,8 @@ proptest! {
         let anthropic = format!(r#"{{"content":[{{"type":"tool_use","id":"k","name":"n","input":{input}}}]}}"#);
         let quoted = Value::from(input.as_str());
         let openai = format!(r#"{{"choices":[{{"message":{{"tool_calls":[{{"id":"k","function":{{"name":"n","arguments":{quoted}}}}}]}}}}]}}"#);
-        for (style, body) in [(Style::Anthropic, anthropic), (Style::OpenAi, openai)] {
+        let responses = format!(r#"{{"output":[{{"type":"function_call","call_id":"k","name":"n","arguments":{quoted}}}]}}"#);
+        for (style, body) in [(Style::Anthropic, anthropic), (Style::OpenAi, openai), (Style::OpenAiResponses, responses)] {
             let reply = style.decode(body.as_bytes()).unwrap();
             prop_assert_eq!(&reply.calls[0].arguments, &input);
         }
@@ -121,17 +165,12 @@ proptest! {
         let mut messages = vec![Message::user("x"), Message::assistant_reply("", calls.clone(), None)];
         messages.extend(calls.iter().map(|call| Message::tool_result(&call.id, &toolrelay_core::tool::ToolOutput::text("7"))));
         let saved = Transcript::new(messages).to_json();
-        for (style, call_path, result_key) in [(Style::OpenAi, "/1/tool_calls", "tool_call_id"), (Style::Anthropic, "/1/content", "tool_use_id")] {
+        for style in Style::ALL {
             let build = || messages_of(style, Transcript::from_json(Bytes::from(saved.clone())).unwrap().messages());
             let shown: Value = serde_json::from_slice(&build()).unwrap();
             prop_assert_eq!(build(), build());
-            let asked: Vec<&Value> = shown.pointer(call_path).unwrap().as_array().unwrap().iter().map(|call| &call["id"]).collect();
-            let results = match style {
-                Style::OpenAi => &shown.as_array().unwrap()[2..],
-                Style::Anthropic => shown[2]["content"].as_array().unwrap(),
-            };
-            let answered: Vec<&Value> = results.iter().map(|result| &result[result_key]).collect();
-            prop_assert_eq!(asked, answered);
+            prop_assert_eq!(asked(style, &shown).len(), calls.len());
+            prop_assert_eq!(asked(style, &shown), answered(style, &shown));
         }
     }
 }
@@ -159,6 +198,11 @@ fn odd_reply(style: Style, odd: &[String; 8]) -> String {
                 {{"id":{id},"function":{{"name":{name},"arguments":{arguments}}}}},{{"id":"k","function":{{"arguments":{more}}}}}]}},
                 "finish_reason":{reason}}}],"usage":{usage},"model":{more}}}"#
         ),
+        Style::OpenAiResponses => format!(
+            r#"{{"output":[{{"type":{role}}},{{"type":"message","content":{content}}},{more},{{"type":"reasoning","summary":{content},"encrypted_content":{id}}},
+                {{"type":"function_call","id":{more},"call_id":{id},"name":{name},"arguments":{arguments}}},{{"arguments":{more},"type":"function_call"}}],
+                "incomplete_details":{reason},"usage":{usage},"model":{more}}}"#
+        ),
         Style::Anthropic => format!(
             r#"{{"content":[{{"type":{role}}},{{"type":"text","text":{content}}},{more},
                 {{"type":"tool_use","id":{id},"name":{name},"input":{arguments}}},{{"input":{more},"type":"tool_use"}}],
@@ -169,10 +213,10 @@ fn odd_reply(style: Style, odd: &[String; 8]) -> String {
 
 proptest! {
     /// Contract 9.5: whatever stands in a reply, it is read or refused, and what was read can be
-    /// sent again to either style, with every call in its place.
+    /// sent again in any style, with every call in its place.
     #[test]
     fn odd_replies_are_read_or_refused(odd in proptest::array::uniform8(odd()), cut in 0usize..2_000) {
-        for style in [Style::OpenAi, Style::Anthropic] {
+        for style in Style::ALL {
             let body = odd_reply(style, &odd);
             let cut = (0..=cut.min(body.len())).rev().find(|at| body.is_char_boundary(*at)).unwrap_or(0);
             prop_assert!(cut == body.len() || style.decode(&body.as_bytes()[..cut]).is_err());
@@ -180,16 +224,10 @@ proptest! {
             prop_assert!(reply.calls.len() >= 2);
             let ids: Vec<String> = (0..reply.calls.len()).map(|at| format!("call_{at}")).collect();
             let messages = turn(&reply, &ids.iter().map(String::as_str).collect::<Vec<_>>());
-            for style in [Style::OpenAi, Style::Anthropic] {
+            for style in Style::ALL {
                 let shown: Value = serde_json::from_slice(&messages_of(style, &messages)).unwrap();
-                let sent: Vec<&Value> = match style {
-                    Style::OpenAi => shown[1]["tool_calls"].as_array().unwrap().iter().map(|call| &call["id"]).collect(),
-                    Style::Anthropic => {
-                        let blocks = shown[1]["content"].as_array().unwrap().iter();
-                        blocks.filter(|block| block["type"] == "tool_use").map(|block| &block["id"]).collect()
-                    }
-                };
-                prop_assert_eq!(sent, ids.iter().collect::<Vec<_>>());
+                prop_assert_eq!(&asked(style, &shown), &ids);
+                prop_assert_eq!(&answered(style, &shown), &ids);
             }
         }
     }

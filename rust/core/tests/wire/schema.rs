@@ -11,13 +11,16 @@ fn declared(style: Style, schema: &str) -> Value {
     let body = read(&body_of(style, &head(None, &tools, &[]), &[Message::user("x")]));
     match style {
         Style::OpenAi => body["tools"][0]["function"]["parameters"].clone(),
+        Style::OpenAiResponses => body["tools"][0]["parameters"].clone(),
         Style::Anthropic => body["tools"][0]["input_schema"].clone(),
     }
 }
 
-fn in_both(schema: &str) -> Value {
+fn in_all(schema: &str) -> Value {
     let shown = declared(Style::OpenAi, schema);
-    assert_eq!(shown, declared(Style::Anthropic, schema));
+    for style in Style::ALL {
+        assert_eq!(shown, declared(style, schema));
+    }
     shown
 }
 
@@ -25,11 +28,11 @@ fn in_both(schema: &str) -> Value {
 #[test]
 fn missing_parts_of_a_schema_are_filled_in() {
     for schema in ["null", "{}", r#"{"type":"object"}"#, r#"{"properties":{}}"#, "true"] {
-        assert_eq!(in_both(schema), json!({"type": "object", "properties": {}}), "{schema}");
+        assert_eq!(in_all(schema), json!({"type": "object", "properties": {}}), "{schema}");
     }
     let schema = r#"{"description":"d","properties":{"a":{}},"required":["a"],"additionalProperties":false}"#;
     let expected = json!({"type": "object", "properties": {"a": {}}, "required": ["a"], "description": "d", "additionalProperties": false});
-    assert_eq!(in_both(schema), expected);
+    assert_eq!(in_all(schema), expected);
 }
 
 /// Prompt caches hit only where bytes stay the same.
@@ -37,7 +40,7 @@ fn missing_parts_of_a_schema_are_filled_in() {
 fn whole_schema_goes_out_as_its_own_bytes() {
     let schema =
         r##"{ "type":"object", "properties": {"b":{"default":1.0},"a":{"$ref":"#/$defs/K"}}, "$defs": {"K":{}} }"##;
-    for style in [Style::OpenAi, Style::Anthropic] {
+    for style in Style::ALL {
         let tools = [tool_spec("ring", "", schema)];
         let body = String::from_utf8(body_of(style, &head(None, &tools, &[]), &[Message::user("x")])).unwrap();
         assert!(body.contains(schema));
@@ -73,7 +76,7 @@ fn choice_at_the_top_is_merged() {
         ),
     ];
     for (schema, expected) in table {
-        assert_eq!(in_both(schema), expected);
+        assert_eq!(in_all(schema), expected);
     }
 }
 
@@ -86,5 +89,5 @@ fn schema_without_end_is_cut() {
     let defs: Vec<String> = names.iter().map(|name| format!(r#""{name}":{{"anyOf":[{branches}]}}"#)).collect();
     let defs = defs.join(",");
     let schema = format!(r##"{{"anyOf":[{{"$ref":"#"}},{branches}],"properties":{{"a":{{}}}},"$defs":{{{defs}}}}}"##);
-    assert_eq!(in_both(&schema)["properties"], json!({"a": {}}));
+    assert_eq!(in_all(&schema)["properties"], json!({"a": {}}));
 }

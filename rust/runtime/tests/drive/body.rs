@@ -12,7 +12,10 @@ pub(crate) fn check(style: Style, body: &[u8], paused: bool) -> Result<(), Strin
     if has_key(&body, "toolrelay") {
         return Err("it holds an extra of this library".to_owned());
     }
-    let messages = list(&body, "messages")?;
+    let messages = match style {
+        Style::OpenAi | Style::Anthropic => list(&body, "messages")?,
+        Style::OpenAiResponses => list(&body, "input")?,
+    };
     if messages.is_empty() {
         return Err("it has no messages".to_owned());
     }
@@ -21,6 +24,7 @@ pub(crate) fn check(style: Style, body: &[u8], paused: bool) -> Result<(), Strin
     }
     match style {
         Style::OpenAi => openai(messages),
+        Style::OpenAiResponses => responses(messages),
         Style::Anthropic => anthropic(&body, messages),
     }
 }
@@ -29,7 +33,7 @@ pub(crate) fn check(style: Style, body: &[u8], paused: bool) -> Result<(), Strin
 /// of its last block.
 pub(crate) fn kept(style: Style, body: &[u8]) -> &[u8] {
     let end: &[u8] = match style {
-        Style::OpenAi => b"]}",
+        Style::OpenAi | Style::OpenAiResponses => b"]}",
         Style::Anthropic => b"]}]}",
     };
     body.strip_suffix(end).unwrap_or(body)
@@ -65,6 +69,42 @@ fn openai(messages: &[Value]) -> Result<(), String> {
         if due.is_empty() && !message["content"].is_string() && !message["content"].is_array() {
             return Err(format!("a message says nothing: {message}"));
         }
+    }
+    due.first().map_or(Ok(()), |id| Err(format!("the call {id} has no result")))
+}
+
+fn responses(items: &[Value]) -> Result<(), String> {
+    let mut ids = BTreeSet::new();
+    let mut due: Vec<&str> = Vec::new();
+    let mut reasoned = false;
+    for item in items {
+        if item["type"] == "function_call_output" {
+            let id = text(item, "call_id")?;
+            if due.is_empty() || due.remove(0) != id {
+                return Err(format!("the result of {id} does not stand where it must"));
+            }
+            if item["output"].as_str().is_none_or(str::is_empty) {
+                return Err(format!("the result of {id} has no text"));
+            }
+        } else if item["type"] == "function_call" {
+            let id = text(item, "call_id")?;
+            check_call(id, text(item, "name")?, 64, &mut ids)?;
+            let arguments = text(item, "arguments")?;
+            serde_json::from_str::<Map<String, Value>>(arguments).map_err(|error| format!("{id}: {error}"))?;
+            if item.get("id").is_some_and(|id| !id.as_str().is_some_and(|id| id.starts_with("fc_"))) {
+                return Err(format!("the item of {id} has an id that is none: {item}"));
+            }
+            due.push(id);
+        } else if let Some(id) = due.first()
+            && item["role"] == "user"
+        {
+            return Err(format!("the call {id} has no result"));
+        }
+        let ours = item["role"] == "user" || item["type"] == "function_call_output";
+        if reasoned && ours {
+            return Err("nothing follows the reasoning that led to it".to_owned());
+        }
+        reasoned = item["type"] == "reasoning";
     }
     due.first().map_or(Ok(()), |id| Err(format!("the call {id} has no result")))
 }

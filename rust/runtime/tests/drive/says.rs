@@ -10,6 +10,7 @@ use crate::fixture::{Says, SaysCall};
 pub(crate) fn body(style: Style, says: &Says) -> Option<String> {
     match style {
         Style::OpenAi => openai(says),
+        Style::OpenAiResponses => responses(says),
         Style::Anthropic => anthropic(says),
     }
 }
@@ -45,6 +46,40 @@ fn openai(says: &Says) -> Option<String> {
     }
     let choice = json!({"index": 0, "message": message, "finish_reason": reason});
     Some(json!({"id": "c1", "model": "m-1", "choices": [choice], "usage": {"prompt_tokens": 3}}).to_string())
+}
+
+fn responses(says: &Says) -> Option<String> {
+    let (status, reason) = match says.stop.as_deref() {
+        None | Some("stop" | "refusal") => ("completed", Value::Null),
+        Some("tool_calls") if !says.calls.is_empty() => ("completed", Value::Null),
+        Some("tool_calls" | "malformed_call" | "context_overflow" | "pause") => return None,
+        Some("length") => ("incomplete", json!({"reason": "max_output_tokens"})),
+        Some(word) => ("incomplete", json!({ "reason": word })),
+    };
+    let mut items = Vec::new();
+    if says.reasoned {
+        items.push(json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "aG0="}));
+    }
+    if !says.text.is_empty() || says.stop.as_deref() == Some("refusal") {
+        let part = match says.stop.as_deref() {
+            Some("refusal") => json!({"type": "refusal", "refusal": says.text}),
+            _ => json!({"type": "output_text", "text": says.text, "annotations": []}),
+        };
+        items.push(json!({"type": "message", "id": "msg_1", "status": status, "role": "assistant", "content": [part]}));
+    }
+    for (at, call) in says.calls.iter().enumerate() {
+        let mut item = json!({"type": "function_call", "name": call.name, "arguments": call.arguments});
+        if let Some(id) = &call.id {
+            item["call_id"] = json!(id);
+            item["id"] = json!(format!("fc_{at}"));
+        }
+        items.push(item);
+    }
+    let reply = json!({
+        "id": "resp_1", "object": "response", "status": status, "error": null, "incomplete_details": reason,
+        "model": "m-1", "output": items, "usage": {"input_tokens": 3}
+    });
+    Some(reply.to_string())
 }
 
 fn anthropic(says: &Says) -> Option<String> {

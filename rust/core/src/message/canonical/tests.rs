@@ -69,7 +69,7 @@ fn other_messages_are_left_to_the_full_reading() {
 fn bodies(messages: &[Message]) -> Vec<Vec<u8>> {
     let head = Head { model: "m", ..Head::default() };
     let body = |style: Style| style.head(&head).unwrap().body(messages).unwrap();
-    [Style::OpenAi, Style::Anthropic].map(|style| body(style).chunks.concat()).into()
+    Style::ALL.map(|style| body(style).chunks.concat()).into()
 }
 
 #[test]

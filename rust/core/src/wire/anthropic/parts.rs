@@ -1,15 +1,13 @@
 //! Content parts in the OpenAI shape as Messages blocks.
 
-use std::borrow::Cow;
-
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{push_block, push_text};
 use crate::json::quoted;
-use crate::wire::content::{Part, is_blank, string};
+use crate::wire::content::{Part, is_blank};
+use crate::wire::media::{File, Image, data_url};
 
 /// Appends the blocks of content parts. Blocks of this provider and types that nobody here knows
 /// stay as they are.
@@ -41,27 +39,11 @@ pub(super) fn push_texts(out: &mut Vec<u8>, parts: &[&RawValue]) {
 }
 
 fn image_block(image: &RawValue) -> String {
-    #[derive(Deserialize)]
-    struct Image<'a> {
-        #[serde(borrow)]
-        url: Cow<'a, str>,
-    }
-    let url =
-        string(Some(image)).or_else(|| serde_json::from_str::<Image<'_>>(image.get()).ok().map(|image| image.url));
-    format!(r#"{{"type":"image","source":{}}}"#, source(&url.unwrap_or_default()))
+    format!(r#"{{"type":"image","source":{}}}"#, source(&Image::read(image).url))
 }
 
 fn document(file: &RawValue) -> String {
-    #[derive(Default, Deserialize)]
-    struct File<'a> {
-        #[serde(borrow, default, rename = "file_data")]
-        data: Option<Cow<'a, str>>,
-        #[serde(borrow, default, rename = "file_id")]
-        id: Option<Cow<'a, str>>,
-        #[serde(borrow, default)]
-        filename: Option<Cow<'a, str>>,
-    }
-    let file: File<'_> = serde_json::from_str(file.get()).unwrap_or_default();
+    let file = File::read(file);
     let source = match (file.data, file.id) {
         (Some(data), _) => source(&data),
         (None, id) => format!(r#"{{"type":"file","file_id":{}}}"#, quoted(&id.unwrap_or_default())),
@@ -83,11 +65,4 @@ fn source(url: &str) -> String {
     };
     let (media_type, data) = (quoted(media_type), quoted(data));
     format!(r#"{{"type":"{kind}","media_type":{media_type},"data":{data}}}"#)
-}
-
-/// The media type and the data of a base64 data URL.
-fn data_url(url: &str) -> Option<(&str, &str)> {
-    let (kind, data) = url.strip_prefix("data:")?.split_once(',')?;
-    let kind = kind.strip_suffix(";base64")?;
-    Some((kind.split(';').next().unwrap_or(kind), data))
 }

@@ -175,7 +175,9 @@ fn telling(word: &str) -> Option<FailureKind> {
         | "service_unavailable"
         | "service_unavailable_error"
         | "unavailable" => FailureKind::Overloaded,
-        "timeout" | "timeout_error" | "request_timeout" | "deadline_exceeded" => FailureKind::Timeout,
+        "timeout" | "timeout_error" | "request_timeout" | "deadline_exceeded" | "vector_store_timeout" => {
+            FailureKind::Timeout
+        }
         "authentication_error"
         | "invalid_authentication"
         | "invalid_api_key"
@@ -190,19 +192,32 @@ fn telling(word: &str) -> Option<FailureKind> {
         "context_length_exceeded" | "context_window_exceeded" | "exceed_context_size_error" | "request_too_large" => {
             FailureKind::ContextOverflow
         }
-        "content_filter" | "content_policy_violation" | "moderation_blocked" => FailureKind::Filtered,
+        "content_filter"
+        | "content_policy_violation"
+        | "moderation_blocked"
+        | "bio_policy"
+        | "cyber_policy"
+        | "misalignment_policy_violation"
+        | "image_content_policy_violation" => FailureKind::Filtered,
         _ => return None,
     })
 }
 
 fn vague(word: &str) -> Option<FailureKind> {
     Some(match word {
-        "invalid_request_error"
-        | "invalid_request"
-        | "invalid_argument"
-        | "failed_precondition"
+        "failed_precondition"
         | "badrequesterror"
+        | "data_residency_mismatch"
+        | "image_too_large"
+        | "image_too_small"
+        | "image_file_too_large"
+        | "image_file_not_found"
+        | "image_parse_error"
+        | "empty_image_file"
+        | "unsupported_image_media_type"
+        | "failed_to_download_image"
         | "unprocessable_entity" => FailureKind::BadRequest,
+        _ if word.starts_with("invalid_") => FailureKind::BadRequest,
         _ => return None,
     })
 }
