@@ -40,6 +40,7 @@ def create_client(
     parallel_tool_calls: bool | None = None,
     connect_timeout: float = 10.0,
     read_timeout: float = 600.0,
+    progress_timeout: float = 600.0,
     lease: float = 30.0,
 ) -> Client:
     """A client of a provider.
@@ -51,7 +52,8 @@ def create_client(
     - `tool_choice`: `"auto"`, `"none"`, `"required"`, or a tool as `{"type": "function", "function": {"name": ...}}`.
       One that forces a call holds for the reply to a prompt only; then the model is free. `parallel_tool_calls`:
       whether the model may make several calls at once; left out, as the provider has it.
-    - `timeout`: seconds for a whole run; `connect_timeout` and `read_timeout`: for a connection, and for a silence.
+    - `timeout`: seconds for a whole run; `connect_timeout` and `read_timeout`: for a connection, and for a silence;
+      `progress_timeout`: for a stream that is alive but brings nothing of the reply.
     - `max_turns`: model turns from a prompt on, halts included. `retries`: attempts after the first (contract 8.6).
     - `wait_for`: answers requests inline (contract 4); without it a run halts.
     - `store`: where `ask` keeps conversations: a `SqliteStore`, or one's own (see `toolrelay.stores.Store`); left out,
@@ -65,6 +67,7 @@ def create_client(
     )
     settings["connect_timeout"] = seconds("connect_timeout", connect_timeout)
     settings["read_timeout"] = seconds("read_timeout", read_timeout)
+    settings["progress_timeout"] = seconds("progress_timeout", progress_timeout)
     run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)
     native = NativeClient(settings, store=store if store is not None else MemoryStore(), **run)
     address, _, _ = settings["base_url"].partition("?")  # the query may hold a key

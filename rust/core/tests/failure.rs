@@ -28,6 +28,7 @@ fn an_openai_error_keeps_type_code_and_message() {
             message: "Slow down.".into(),
             request_id: Some("req_1".into()),
             retry_after: Some(Duration::from_secs(2)),
+            partial_text: None,
         }
     );
 }

@@ -237,6 +237,7 @@ impl NativeClient {
 fn http_model(settings: &Bound<'_, PyDict>, system: Option<String>) -> PyResult<HttpModel> {
     let py = settings.py();
     let need = |key: &str| settings.as_any().get_item(key);
+    let time = |key: &str| seconds(py, key, need(key)?.extract()?);
     let style: String = need("style")?.extract()?;
     let params: Vec<(String, String)> = need("params")?.extract()?;
     let read = |(key, json): (String, String)| match Json::parse(&json) {
@@ -253,13 +254,12 @@ fn http_model(settings: &Bound<'_, PyDict>, system: Option<String>) -> PyResult<
         tool_choice: need("tool_choice")?.extract::<Option<(String, String)>>()?.map(tool_choice),
         parallel_tool_calls: need("parallel_tool_calls")?.extract()?,
         retry: RetryPolicy { retries: need("retries")?.extract()?, ..RetryPolicy::default() },
+        progress_timeout: time("progress_timeout")?,
         ..HttpModelConfig::new(style, text("base_url")?, text("model")?, text("api_key")?)
     };
-    let connect: f64 = need("connect_timeout")?.extract()?;
-    let read: f64 = need("read_timeout")?.extract()?;
     let options = HttpOptions {
-        connect_timeout: seconds(py, "connect_timeout", connect)?,
-        read_timeout: seconds(py, "read_timeout", read)?,
+        connect_timeout: time("connect_timeout")?,
+        read_timeout: time("read_timeout")?,
         ..HttpOptions::default()
     };
     HttpModel::new(config, Arc::new(HttpTransport::new(options)))

@@ -1,5 +1,7 @@
 //! The in-process model: the host's own function, called on the loop with OpenAI-shaped messages.
 
+use std::sync::Arc;
+
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use pyo3::types::PyBytes;
 use toolrelay_core::reply::Reply;
@@ -8,6 +10,7 @@ use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::{Head, Prefix, Style, WireError};
 use toolrelay_runtime::model::{Model, Session};
 use toolrelay_runtime::toolkit::Toolkit;
+use toolrelay_runtime::watch::{Watcher, tell_whole};
 
 use crate::host::{End, PyHost};
 
@@ -20,13 +23,14 @@ pub(crate) struct PyModel {
 struct PySession {
     host: PyHost,
     prefix: Prefix,
+    watcher: Option<Arc<dyn Watcher>>,
 }
 
 impl Model for PyModel {
-    fn open(&self, tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
+    fn open(&self, tools: &Toolkit, watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
         let head =
             Head { model: "in-process", system: self.system.as_deref(), tools: tools.specs(), ..Head::default() };
-        Ok(Box::new(PySession { host: self.host.clone(), prefix: Style::OpenAi.head(&head)? }))
+        Ok(Box::new(PySession { host: self.host.clone(), prefix: Style::OpenAi.head(&head)?, watcher }))
     }
 }
 
@@ -40,8 +44,14 @@ impl Session for PySession {
             let generate = objects.generate.as_ref().map_or_else(|| py.None(), |generate| generate.clone_ref(py));
             Ok(vec![generate.into_bound(py), PyBytes::new(py, &body).into_any()])
         });
-        Box::pin(ended.map(|end| match end {
-            Some(End::Model(reply)) => reply.map_err(|message| ModelFailure::InProcess { message }),
+        let watcher = self.watcher.clone();
+        Box::pin(ended.map(move |end| match end {
+            Some(End::Model(reply)) => {
+                if let (Some(watcher), Ok(reply)) = (watcher, &reply) {
+                    tell_whole(&*watcher, reply);
+                }
+                reply.map_err(|message| ModelFailure::InProcess { message })
+            }
             Some(End::Tool(_) | End::Ask(_) | End::Store(_)) | None => {
                 Err(ModelFailure::InProcess { message: "its task was cancelled".to_owned() })
             }

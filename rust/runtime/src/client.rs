@@ -26,6 +26,7 @@ use crate::model::Model;
 use crate::seal::SealError;
 use crate::store::StoreError;
 use crate::toolkit::Toolkit;
+use crate::watch::{Watcher, by_host_names};
 
 pub use report::Report;
 
@@ -124,10 +125,26 @@ impl Client {
         tools: &Toolkit,
         stop: CancellationToken,
     ) -> Result<Report, RunError> {
-        let session = self.model.open(tools)?;
-        let config = RunConfig { max_turns: self.max_turns, inline: self.inline, events: false, seed: seed()? };
+        self.run_watched(place, start, host, tools, stop, None).await
+    }
+
+    /// The same, and a watcher is told what happens on the way.
+    pub async fn run_watched(
+        &self,
+        place: Place,
+        start: Start,
+        host: &dyn Host,
+        tools: &Toolkit,
+        stop: CancellationToken,
+        watcher: Option<Arc<dyn Watcher>>,
+    ) -> Result<Report, RunError> {
+        let watcher = watcher.map(|watcher| by_host_names(watcher, tools));
+        let session = self.model.open(tools, watcher.clone())?;
+        let config =
+            RunConfig { max_turns: self.max_turns, inline: self.inline, events: watcher.is_some(), seed: seed()? };
         let deadline = self.timeout.map(|limit| Instant::now() + limit);
-        let around = Surroundings { host, session: &*session, tools, stop, deadline };
+        let watcher = watcher.as_deref();
+        let around = Surroundings { host, session: &*session, tools, watcher, stop, deadline };
         match place {
             Place::History(history) => {
                 let (run, warnings) = begin(history, start, &config, tools)?;

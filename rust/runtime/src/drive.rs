@@ -25,6 +25,7 @@ use crate::host::{AskEnd, Host, ToolCall, ToolEnd};
 use crate::model::Session;
 use crate::store::StoreError;
 use crate::toolkit::Toolkit;
+use crate::watch::{Told, Watcher};
 
 /// Where a run keeps what it must not lose.
 #[async_trait]
@@ -65,6 +66,8 @@ pub struct Surroundings<'a> {
     pub session: &'a dyn Session,
     /// The tools.
     pub tools: &'a Toolkit,
+    /// Is told what happens.
+    pub watcher: Option<&'a dyn Watcher>,
     /// Ends the run as cancelled.
     pub stop: CancellationToken,
     /// Ends the run as exhausted.
@@ -93,18 +96,14 @@ pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) 
             under_way.clear();
         }
         log.save(run).await?;
+        if around.stop.is_cancelled() && !over {
+            continue;
+        }
+        let effects = drain(run, around);
         if over {
             return Ok(());
         }
-        if around.stop.is_cancelled() {
-            continue;
-        }
-        while let Some(output) = run.poll() {
-            match output {
-                Output::Effect(effect) => under_way.extend(start(effect, run, around)),
-                Output::Event(_) | Output::Done(_) => {}
-            }
-        }
+        under_way.extend(effects.into_iter().filter_map(|effect| start(effect, run, around)));
         // In this order: a run whose effects all end at once can be stopped, too.
         let input = loop {
             tokio::select! {
@@ -128,6 +127,22 @@ pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) 
 /// would be unchanged and go on.
 fn take(run: &mut Run, input: Input, around: &Surroundings<'_>) {
     let _ = run.handle(input, around.tools);
+}
+
+/// What the run wants done. What it tells is told before any of that starts.
+fn drain(run: &mut Run, around: &Surroundings<'_>) -> Vec<Effect> {
+    let (mut effects, mut told) = (Vec::new(), Vec::new());
+    while let Some(output) = run.poll() {
+        match output {
+            Output::Effect(effect) => effects.push(effect),
+            Output::Event(event) => told.push(Told::Event(event)),
+            Output::Done(_) => {}
+        }
+    }
+    if let Some(watcher) = around.watcher.filter(|_| !told.is_empty()) {
+        watcher.tell(told);
+    }
+    effects
 }
 
 /// Starts an effect. An abort comes only with the end of a run, where everything under way is

@@ -1,8 +1,11 @@
 //! A model behind HTTP: what is the same for every request is prepared once, the rest is the
 //! transcript's own bytes.
 
+mod reading;
+
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
 use thiserror::Error;
@@ -18,6 +21,9 @@ use crate::http::{Blocks, Endpoint, EndpointError, HeaderError, Headers, HttpReq
 use crate::model::{Model, Session};
 use crate::retry::{self, RetryPolicy};
 use crate::toolkit::Toolkit;
+use crate::watch::Watcher;
+
+use reading::Reading;
 
 /// How a provider is reached and what it is asked for. Its debug form names no secret.
 #[derive(Clone)]
@@ -42,6 +48,8 @@ pub struct HttpModelConfig {
     pub parallel_tool_calls: Option<bool>,
     /// How failed requests are tried again.
     pub retry: RetryPolicy,
+    /// The longest time without content in a streamed reply, however alive the stream is.
+    pub progress_timeout: Duration,
 }
 
 /// Why a model cannot be set up.
@@ -92,10 +100,11 @@ impl HttpModelConfig {
             tool_choice: None,
             parallel_tool_calls: None,
             retry: RetryPolicy::default(),
+            progress_timeout: Duration::from_mins(10),
         }
     }
 
-    fn head<'a>(&'a self, tools: &'a [ToolSpec]) -> Head<'a> {
+    fn head<'a>(&'a self, tools: &'a [ToolSpec], stream: bool) -> Head<'a> {
         Head {
             model: &self.model,
             system: self.system.as_deref(),
@@ -103,7 +112,7 @@ impl HttpModelConfig {
             params: &self.params,
             tool_choice: self.tool_choice.as_ref(),
             parallel_tool_calls: self.parallel_tool_calls,
-            ..Head::default()
+            stream,
         }
     }
 }
@@ -119,20 +128,21 @@ impl HttpModel {
         for (name, value) in &config.headers {
             headers.insert(name, value)?;
         }
-        config.style.head(&config.head(&[]))?;
+        config.style.head(&config.head(&[], false))?;
         Ok(Self { config, endpoint, headers, transport })
     }
 }
 
 impl Model for HttpModel {
-    fn open(&self, tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
+    fn open(&self, tools: &Toolkit, watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
         let config = &self.config;
-        let head = config.head(tools.specs());
+        let head = config.head(tools.specs(), watcher.is_some());
         let forced = head.tool_choice.filter(|choice| choice.is_forced());
+        let reading = Reading { style: config.style, watcher, progress_timeout: config.progress_timeout };
         Ok(Box::new(HttpSession {
-            style: config.style,
             prefix: config.style.head(&Head { tool_choice: head.tool_choice.xor(forced), ..head })?,
             prompted: forced.map(|_| config.style.head(&head)).transpose()?,
+            reading: Arc::new(reading),
             endpoint: self.endpoint.clone(),
             headers: self.headers.clone(),
             transport: Arc::clone(&self.transport),
@@ -143,11 +153,11 @@ impl Model for HttpModel {
 }
 
 struct HttpSession {
-    style: Style,
     prefix: Prefix,
     /// The prefix for a reply to a prompt, if that must call a tool. Held for longer, such a choice
     /// would have the model call tools for ever.
     prompted: Option<Prefix>,
+    reading: Arc<Reading>,
     endpoint: Endpoint,
     headers: Headers,
     transport: Arc<dyn Transport>,
@@ -166,9 +176,13 @@ impl Session for HttpSession {
         };
         let slices = self.blocks.lock().unwrap_or_else(PoisonError::into_inner).join(body.chunks);
         let request = HttpRequest::post(&self.endpoint, &self.headers, slices);
-        let (style, retry, transport) = (self.style, self.retry, Arc::clone(&self.transport));
+        let (reading, retry, transport) = (Arc::clone(&self.reading), self.retry, Arc::clone(&self.transport));
         Box::pin(async move {
-            let reply = retry::send(&*transport, &request, &retry, |body| style.decode(&body)).await;
+            let reply = retry::send(&*transport, &request, &retry, |response| {
+                let reading = Arc::clone(&reading);
+                Box::pin(async move { reading.read(response).await })
+            });
+            let reply = reply.await;
             reply.map_err(ModelFailure::Provider)
         })
     }

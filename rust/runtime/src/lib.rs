@@ -11,3 +11,4 @@ pub mod retry;
 pub mod seal;
 pub mod store;
 pub mod toolkit;
+pub mod watch;

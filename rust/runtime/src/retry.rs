@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use bytes::Bytes;
+use futures_util::future::BoxFuture;
 use tokio::time::sleep;
 use toolrelay_core::wire::failure::ProviderFailure;
 
-use crate::http::{HttpRequest, Transport};
+use crate::http::{HttpRequest, HttpResponse, Transport};
 
 /// How often a failed request is sent again, and how long to wait before.
 ///
@@ -42,24 +42,25 @@ impl RetryPolicy {
     }
 }
 
-/// Sends `request` until a response can be decoded, a failure is final, or the policy is used up.
+/// Sends `request` until a response can be read, a failure is final, or the policy is used up.
 ///
-/// `decode` sees the body of every success and may still find a failure in it, which then counts
-/// like any other. The last failure is returned, without the secrets of the request's headers.
-/// Dropping the future stops at once, in the middle of an attempt or of a wait.
+/// `read` sees every success and may still find a failure in it, which then counts like any other, except that
+/// a reply of which somebody was told in part is not asked for again. The last failure is returned, without the
+/// secrets of the request's headers. Dropping the future stops at once, in the middle of an attempt or of a wait.
 pub async fn send<T>(
     transport: &dyn Transport,
     request: &HttpRequest,
     policy: &RetryPolicy,
-    decode: impl Fn(Bytes) -> Result<T, ProviderFailure>,
+    read: impl for<'r> Fn(&'r mut HttpResponse) -> BoxFuture<'r, Result<T, ProviderFailure>>,
 ) -> Result<T, ProviderFailure> {
     let mut waits = policy.waits();
     loop {
-        let failure = match attempt(transport, request, &decode).await {
-            Ok(decoded) => return Ok(decoded),
+        let failure = match attempt(transport, request, &read).await {
+            Ok(reply) => return Ok(reply),
             Err(failure) => failure,
         };
-        let wait = if failure.is_retryable() { waits.next() } else { None };
+        let may_pass = failure.is_retryable() && failure.partial_text.is_none();
+        let wait = if may_pass { waits.next() } else { None };
         let Some(wait) = wait else {
             return Err(failure.redact(&request.headers().secrets()));
         };
@@ -70,7 +71,7 @@ pub async fn send<T>(
 async fn attempt<T>(
     transport: &dyn Transport,
     request: &HttpRequest,
-    decode: &impl Fn(Bytes) -> Result<T, ProviderFailure>,
+    read: &impl for<'r> Fn(&'r mut HttpResponse) -> BoxFuture<'r, Result<T, ProviderFailure>>,
 ) -> Result<T, ProviderFailure> {
     let mut response = transport.send(request).await?;
     let status = response.status();
@@ -78,5 +79,5 @@ async fn attempt<T>(
         let beginning = response.beginning().await;
         return Err(ProviderFailure::from_response(status, &beginning, response.hints()));
     }
-    response.bytes().await.and_then(decode).map_err(|failure| failure.within(status, response.hints()))
+    read(&mut response).await.map_err(|failure| failure.within(status, response.hints()))
 }

@@ -321,11 +321,12 @@ async fn what_is_new_is_saved_before_anything_starts_and_the_end_after_everythin
     let diary = Diary::default();
     let script = Script::new(&diary, [calls(&["tally", "pay"])]);
     let (crew, tools) = (slow(&diary), toolkit(&["tally", "pay"]));
-    let session = script.open(&tools).unwrap();
+    let session = script.open(&tools, None).unwrap();
     let around = Surroundings {
         host: &crew,
         session: &*session,
         tools: &tools,
+        watcher: None,
         stop: CancellationToken::new(),
         deadline: Some(Instant::now() + Duration::from_secs(25)),
     };

@@ -1,5 +1,6 @@
 //! Plays every dialogue of `tests/scenarios/*.json` through the driver: a real client, over HTTP
-//! to a scripted model server, in each style. Between two segments the transcript goes through its
+//! to a scripted model server, in each style, with plain replies and with streamed ones, which must
+//! come to the same. Between two segments the transcript goes through its
 //! JSON, as it would from one process to another.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed test may panic")]
 #![allow(dead_code, reason = "the fixture language has words that only other drivers read")]
@@ -16,6 +17,8 @@ mod says;
 mod scene;
 #[path = "../../core/tests/scenarios/stage.rs"]
 mod stage;
+#[path = "drive/streamed.rs"]
+mod streamed;
 mod support;
 
 use std::path::{Path, PathBuf};
@@ -37,10 +40,12 @@ use toolrelay_runtime::http_model::{HttpModel, HttpModelConfig};
 use toolrelay_runtime::retry::RetryPolicy;
 use toolrelay_runtime::store::MemoryStore;
 use toolrelay_runtime::toolkit::{ToolDef, Toolkit};
+use toolrelay_runtime::watch::Watcher;
 
 use fixture::{Says, SaysCall, Scenario, Segment, Step};
 use scene::{Scene, What};
-use stage::{Ended, Ending, Played, Stage, texts};
+use stage::{Ended, Ending, Played, Stage, same, texts};
+use streamed::Listener;
 use support::{Reply, Server};
 
 /// Dialogues with what a driver on the real clock cannot say; the machine's own tests play them.
@@ -72,6 +77,7 @@ fn every_dialogue_ends_as_written_in_messages() {
     let unsaid = play_all(Style::Anthropic);
     let expected = [
         "bad_arguments_are_an_error_result_and_nothing_runs",
+        "doubly_encoded_arguments_are_unwrapped_once",
         "empty_arguments_are_an_empty_object",
         "third_reply_in_a_row_with_stop_content_filter_is_a_typed_error",
         "third_reply_in_a_row_with_stop_malformed_call_is_a_typed_error",
@@ -92,10 +98,14 @@ fn play_all(style: Style) -> Vec<String> {
         let steps = scenario.segments.iter().flat_map(|segment| &segment.steps);
         if steps.filter_map(|step| step.model.as_ref()).any(|says| says::body(style, says).is_none()) {
             unsaid.push(name);
-        } else if !ELSEWHERE.contains(&name.as_str())
-            && let Err(difference) = play(&scenario, style)
-        {
-            failures.push(format!("{name}: {difference}"));
+        } else if !ELSEWHERE.contains(&name.as_str()) {
+            let plain = play(&scenario, style, false);
+            let streamed = play(&scenario, style, true).map_err(|difference| format!("streamed: {difference}"));
+            match (plain, streamed) {
+                (Ok(plain), Ok(streamed)) if plain == streamed => {}
+                (Ok(plain), Ok(streamed)) => failures.push(format!("{name}:\n{plain:#?}\nstreamed:\n{streamed:#?}")),
+                (Err(difference), _) | (_, Err(difference)) => failures.push(format!("{name}: {difference}")),
+            }
         }
     }
     assert!(failures.is_empty(), "{} dialogues differ\n{}", failures.len(), failures.join("\n"));
@@ -125,10 +135,13 @@ struct Dialogue<'a> {
     hangups: usize,
     /// How many request bodies are checked.
     checked: usize,
+    /// Watches the run, whose replies are streamed then.
+    listener: Option<Arc<Listener>>,
 }
 
+/// Plays a dialogue; gives what was sent and kept, without what differs from run to run.
 #[tokio::main(flavor = "current_thread")]
-async fn play(scenario: &Scenario, style: Style) -> Played {
+async fn play(scenario: &Scenario, style: Style, is_streamed: bool) -> Played<Vec<String>> {
     let scene = Scene::default();
     let server = Arc::new(scene.server());
     let mut dialogue = Dialogue {
@@ -142,11 +155,16 @@ async fn play(scenario: &Scenario, style: Style) -> Played {
         unnamed: Vec::new(),
         hangups: 0,
         checked: 0,
+        listener: is_streamed.then(Arc::default),
     };
     for (number, segment) in scenario.segments.iter().enumerate() {
         dialogue.play(segment).await.map_err(|difference| format!("segment {}: {difference}", number + 1))?;
     }
-    Ok(())
+    let mut seen: Vec<Vec<u8>> = dialogue.scene.bodies();
+    seen.push(dialogue.stage.history.to_json());
+    let shown = |bytes: &Vec<u8>| dialogue.stage.names.hide(&String::from_utf8_lossy(bytes));
+    let stream = [r#","stream":true,"stream_options":{"include_usage":true}"#, r#","stream":true"#];
+    Ok(seen.iter().map(shown).map(|body| stream.iter().fold(body, |body, words| body.replacen(words, "", 1))).collect())
 }
 
 fn client(scenario: &Scenario, style: Style, server: &Server) -> Client {
@@ -186,6 +204,9 @@ impl<'a> Dialogue<'a> {
                 Start::Prompt { prompt: segment.prompt.as_deref().map(Message::user), on_pending: segment.on_pending }
             }
         };
+        if let Some(listener) = &mut self.listener {
+            *listener = Arc::default();
+        }
         let reported = self.run(segment, start).await?;
         self.scene.check_nothing_left(&self.server, &mut self.hangups).await?;
         self.check_bodies(segment)?;
@@ -197,10 +218,12 @@ impl<'a> Dialogue<'a> {
     async fn run(&mut self, segment: &'a Segment, start: Start) -> Played<Result<Report, RunError>> {
         let history = Transcript::from_json(self.stage.history.to_json().into()).map_err(|error| error.to_string())?;
         let (client, tools, scene) = (Arc::clone(&self.client), Arc::clone(&self.tools), self.scene.clone());
-        let stop = CancellationToken::new();
+        let (stop, listener) = (CancellationToken::new(), self.listener.clone());
         scene.set_over(false);
         let run = async {
-            let reported = client.run(Place::History(history), start, &scene, &tools, stop.clone()).await;
+            let place = Place::History(history);
+            let watcher = listener.map(|listener| listener as Arc<dyn Watcher>);
+            let reported = client.run_watched(place, start, &scene, &tools, stop.clone(), watcher).await;
             scene.set_over(true);
             reported
         };
@@ -222,7 +245,8 @@ impl<'a> Dialogue<'a> {
                 self.said = Some(says);
                 self.unnamed = says.calls.iter().filter(|call| call.label.is_some()).collect();
             }
-            call.say(Reply::json(says::body(self.style, says).unwrap()));
+            let body = says::body(self.style, says).unwrap();
+            call.say(if self.listener.is_some() { streamed::of(self.style, &body) } else { Reply::json(body) });
         } else if let Some(message) = &step.model_fails {
             let call = self.scene.take("a model call", |what| matches!(what, What::Model(_))).await?;
             let error = json!({"type": "error", "error": {"type": "invalid_request_error", "message": message}});
@@ -312,6 +336,9 @@ impl<'a> Dialogue<'a> {
         if let Some(said) = self.said.filter(|_| !self.unnamed.is_empty()) {
             self.stage.learn(&report.transcript, said);
             self.unnamed.clear();
+        }
+        if let Some(listener) = &self.listener {
+            same("text in pieces", &report.text, &listener.text()?)?;
         }
         let warnings = texts(&report.warnings);
         let ended = Ended {

@@ -162,7 +162,9 @@ async fn a_server_that_hangs_up_after_each_reply_is_never_waited_for() {
     let policy = RetryPolicy { retries: 9, base_delay: Duration::ZERO, ..RetryPolicy::default() };
     let begun = Instant::now();
     for round in 0..100 {
-        retry::send(&transport, &request(&server.url("/")), &policy, Ok).await.unwrap();
+        retry::send(&transport, &request(&server.url("/")), &policy, |response| Box::pin(response.bytes()))
+            .await
+            .unwrap();
         // The end of the connection arrives at another moment of the next exchange each time.
         tokio::time::sleep(Duration::from_millis(round % 4)).await;
     }

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use futures_util::future::{BoxFuture, ready};
 use http::HeaderMap;
 use support::{Reply, Server};
 use tokio::time::Instant;
@@ -79,7 +80,11 @@ fn request(address: &str) -> HttpRequest {
     HttpRequest::post(&Endpoint::parse(address).unwrap(), &headers, vec![Bytes::from_static(b"hello")])
 }
 
-fn decode(body: Bytes) -> Result<String, ProviderFailure> {
+fn decode(response: &mut HttpResponse) -> BoxFuture<'_, Result<String, ProviderFailure>> {
+    Box::pin(async { decoded(response.bytes().await?) })
+}
+
+fn decoded(body: Bytes) -> Result<String, ProviderFailure> {
     match ProviderFailure::in_body(&body) {
         Some(failure) => Err(failure),
         None => Ok(String::from_utf8(body.to_vec()).unwrap()),
@@ -217,8 +222,10 @@ async fn g2_an_error_inside_a_success_takes_part_in_the_decision() {
     assert_eq!(failed.request_id.as_deref(), Some("req_1"));
 
     let transport = Scripted::new([saying(200, r#"{"id":"x","choices":null}"#)]);
-    let unreadable = |_| Err::<(), _>(ProviderFailure::new(FailureKind::Malformed, "choices is null"));
-    let failed = retry::send(&transport, &request("http://localhost/"), &POLICY, unreadable).await.unwrap_err();
+    let unreadable = || Err::<(), _>(ProviderFailure::new(FailureKind::Malformed, "choices is null"));
+    let request = request("http://localhost/");
+    let sent = retry::send(&transport, &request, &POLICY, |_| Box::pin(ready(unreadable())));
+    let failed = sent.await.unwrap_err();
     assert_eq!((failed.kind, failed.status), (FailureKind::Malformed, Some(200)));
     assert_eq!(transport.attempts(), 1);
 }
@@ -233,6 +240,20 @@ async fn g4_no_quota_left_is_final_and_a_rate_limit_is_not() {
     let limited = r#"{"error":{"type":"rate_limit_error","message":"quota per minute used up"}}"#;
     let transport = Scripted::new([saying(429, limited), saying(200, "fine")]);
     assert_eq!(transport.run(POLICY).await.as_deref(), Ok("fine"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn g3_a_reply_of_which_somebody_was_told_is_not_asked_for_again() {
+    let transport = Scripted::new([saying(200, "")]);
+    let broken = || {
+        let failure = ProviderFailure::new(FailureKind::Connection, "reset");
+        Err::<(), _>(ProviderFailure { partial_text: Some("Hel".to_owned()), ..failure })
+    };
+    let request = request("http://localhost/");
+    let sent = retry::send(&transport, &request, &POLICY, |_| Box::pin(ready(broken())));
+    let failed = sent.await.unwrap_err();
+    assert_eq!((failed.is_retryable(), failed.partial_text.as_deref()), (true, Some("Hel")));
+    assert_eq!(transport.attempts(), 1);
 }
 
 #[tokio::test]
@@ -250,10 +271,13 @@ async fn g7_only_the_failed_request_is_sent_again_and_byte_for_byte() {
     for expected in ["round 1", "round 2"] {
         let endpoint = Endpoint::parse(&server.url("/v1")).unwrap();
         let request = HttpRequest::post(&endpoint, &Headers::new(), vec![Bytes::from_static(expected.as_bytes())]);
-        let notes = Arc::clone(&decoded);
-        let reply = retry::send(&transport, &request, &policy, move |body| {
-            notes.lock().unwrap().push(body.clone());
-            Ok(body)
+        let reply = retry::send(&transport, &request, &policy, |response| {
+            let notes = Arc::clone(&decoded);
+            Box::pin(async move {
+                let body = response.bytes().await?;
+                notes.lock().unwrap().push(body.clone());
+                Ok(body)
+            })
         });
         assert_eq!(reply.await.unwrap(), expected);
     }

@@ -46,6 +46,10 @@ pub struct ProviderFailure {
     /// How long the provider asks to wait before the next attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_after: Option<Duration>,
+    /// The visible text of a reply that broke off when a watcher had been told of some of it. No other attempt
+    /// follows then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partial_text: Option<String>,
 }
 
 /// What the headers of a response say about a failure.
@@ -68,6 +72,7 @@ impl ProviderFailure {
             message: message.into(),
             request_id: None,
             retry_after: None,
+            partial_text: None,
         }
     }
 

@@ -1,10 +1,14 @@
 //! A response and its body, whole or piece by piece.
 
 use std::fmt;
+use std::future::ready;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::{Bytes, BytesMut};
+use futures_util::future::FutureExt;
+use futures_util::stream::{BoxStream, Stream, StreamExt, TryStreamExt};
 use http::HeaderMap;
 use http::header::CONTENT_ENCODING;
 use http_body::Body;
@@ -26,6 +30,7 @@ pub struct HttpResponse {
 
 enum Source {
     Memory(Option<Bytes>),
+    Pieces(BoxStream<'static, Result<Bytes, ProviderFailure>>),
     Socket(Box<Incomplete>),
 }
 
@@ -43,6 +48,15 @@ impl HttpResponse {
     /// A response that is there already, for a transport of one's own.
     pub fn new(status: u16, headers: HeaderMap, body: impl Into<Bytes>) -> Self {
         Self { status, headers, body: Source::Memory(Some(body.into())) }
+    }
+
+    /// A response whose body arrives in pieces, for a transport of one's own.
+    pub fn in_pieces(
+        status: u16,
+        headers: HeaderMap,
+        body: impl Stream<Item = Result<Bytes, ProviderFailure>> + Send + 'static,
+    ) -> Self {
+        Self { status, headers, body: Source::Pieces(body.fuse().boxed()) }
     }
 
     pub(super) fn incomplete(status: u16, headers: HeaderMap, body: Incomplete) -> Self {
@@ -68,6 +82,7 @@ impl HttpResponse {
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, ProviderFailure> {
         match &mut self.body {
             Source::Memory(body) => Ok(body.take().filter(|body| !body.is_empty())),
+            Source::Pieces(body) => body.try_filter(|piece| ready(!piece.is_empty())).try_next().await,
             Source::Socket(body) => {
                 let chunk = body.chunk().await?;
                 if chunk.is_none() {
@@ -78,16 +93,44 @@ impl HttpResponse {
         }
     }
 
+    /// The next piece of the body, if it is there already.
+    pub(crate) fn ready_chunk(&mut self) -> Option<Result<Option<Bytes>, ProviderFailure>> {
+        self.chunk().now_or_never()
+    }
+
+    /// How large a reply may be, in bytes.
+    pub(crate) fn limit(&self) -> usize {
+        match &self.body {
+            Source::Memory(_) | Source::Pieces(_) => usize::MAX,
+            Source::Socket(body) => body.limit,
+        }
+    }
+
+    /// A compressed body is nothing that was asked for.
+    pub(crate) fn check_encoding(&self) -> Result<(), ProviderFailure> {
+        let Some(encoding) = self.headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") else {
+            return Ok(());
+        };
+        let message = format!("the reply is compressed ({encoding:?}), which was not asked for");
+        Err(ProviderFailure::new(FailureKind::Malformed, message))
+    }
+
+    /// Lets go of a body whose rest says nothing more. The end of it gives the connection back if it comes soon;
+    /// nobody waits for that.
+    pub(crate) fn let_go(&mut self) {
+        let body = mem::replace(&mut self.body, Source::Memory(None));
+        let mut rest = Self { status: self.status, headers: HeaderMap::new(), body };
+        let read_on = async move { while let Ok(Some(_)) = rest.chunk().await {} };
+        let mut read_on = Box::pin(timeout(LET_GO, read_on));
+        if (&mut read_on).now_or_never().is_none() {
+            tokio::spawn(read_on);
+        }
+    }
+
     /// The whole body, at most as large as the transport allows.
     pub async fn bytes(&mut self) -> Result<Bytes, ProviderFailure> {
-        let limit = match &self.body {
-            Source::Memory(_) => usize::MAX,
-            Source::Socket(body) => body.limit,
-        };
-        if let Some(encoding) = self.headers.get(CONTENT_ENCODING).filter(|encoding| *encoding != "identity") {
-            let message = format!("the reply is compressed ({encoding:?}), which was not asked for");
-            return Err(ProviderFailure::new(FailureKind::Malformed, message));
-        }
+        let limit = self.limit();
+        self.check_encoding()?;
         if self.announced() > limit {
             return Err(too_large(limit));
         }
@@ -127,6 +170,7 @@ impl HttpResponse {
     fn announced(&self) -> usize {
         match &self.body {
             Source::Memory(body) => body.as_ref().map_or(0, Bytes::len),
+            Source::Pieces(_) => 0,
             Source::Socket(body) => usize::try_from(body.incoming.size_hint().lower()).unwrap_or(usize::MAX),
         }
     }
@@ -134,13 +178,14 @@ impl HttpResponse {
     fn is_complete(&self) -> bool {
         match &self.body {
             Source::Memory(body) => body.is_none(),
+            Source::Pieces(_) => false,
             Source::Socket(body) => body.incoming.is_end_stream(),
         }
     }
 
     /// Gives the connection back, if it can take another exchange.
     async fn finish(&mut self) {
-        let body = std::mem::replace(&mut self.body, Source::Memory(None));
+        let body = mem::replace(&mut self.body, Source::Memory(None));
         if let Source::Socket(mut body) = body
             && body.connection.settle().await
         {
@@ -170,3 +215,5 @@ fn too_large(limit: usize) -> ProviderFailure {
 }
 
 const BEGINNING: usize = 64 * 1_024;
+/// How long the end of a body is waited for that says nothing more.
+const LET_GO: Duration = Duration::from_secs(1);

@@ -27,6 +27,7 @@ use toolrelay_runtime::host::{AskEnd, Host, ToolCall, ToolEnd};
 use toolrelay_runtime::model::{Model, Session};
 use toolrelay_runtime::store::{MemoryStore, SqliteStore, Store};
 use toolrelay_runtime::toolkit::{ToolDef, Toolkit};
+use toolrelay_runtime::watch::Watcher;
 
 use crate::faulty::Faulty;
 
@@ -171,7 +172,7 @@ struct ScriptedSession(Arc<Stage>);
 struct ScriptedHost(Arc<Stage>);
 
 impl Model for ScriptedModel {
-    fn open(&self, _tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
+    fn open(&self, _tools: &Toolkit, _watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
         Ok(Box::new(ScriptedSession(Arc::clone(&self.0))))
     }
 }

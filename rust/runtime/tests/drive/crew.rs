@@ -21,6 +21,7 @@ use toolrelay_runtime::host::{AskEnd, Host, ToolCall, ToolEnd};
 use toolrelay_runtime::model::{Model, Session};
 use toolrelay_runtime::store::MemoryStore;
 use toolrelay_runtime::toolkit::{ToolDef, Toolkit};
+use toolrelay_runtime::watch::Watcher;
 
 /// What happened, in order.
 #[derive(Clone, Debug, Default)]
@@ -71,7 +72,7 @@ impl Script {
 }
 
 impl Model for Script {
-    fn open(&self, _tools: &Toolkit) -> Result<Box<dyn Session>, WireError> {
+    fn open(&self, _tools: &Toolkit, _watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
         Ok(Box::new(self.clone()))
     }
 }

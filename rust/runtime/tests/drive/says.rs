@@ -95,7 +95,7 @@ fn anthropic(says: &Says) -> Option<String> {
     };
     let mut blocks = Vec::new();
     if says.reasoned {
-        blocks.push(r#"{"type": "thinking", "thinking": "hm", "signature": "c2ln"}"#.to_owned());
+        blocks.push(r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#.to_owned());
     }
     if !says.text.is_empty() {
         blocks.push(json!({"type": "text", "text": says.text}).to_string());
@@ -106,7 +106,8 @@ fn anthropic(says: &Says) -> Option<String> {
             "" => String::new(),
             text => {
                 let input: &RawValue = serde_json::from_str(text).ok()?;
-                if input.get() != text {
+                // A string is how an input that is no JSON comes: what is read is its text.
+                if input.get() != text || text.starts_with('"') {
                     return None;
                 }
                 format!(r#","input":{input}"#)

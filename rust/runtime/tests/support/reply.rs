@@ -11,6 +11,7 @@ pub struct Reply {
     pieces: Vec<Vec<u8>>,
     gap: Option<Duration>,
     raw: Option<Vec<u8>>,
+    is_at_once: bool,
     pub(super) delay: Duration,
     pub(super) end: End,
     pub(super) listen: usize,
@@ -39,6 +40,7 @@ impl Reply {
             pieces: vec![Vec::new()],
             gap: None,
             raw: None,
+            is_at_once: false,
             delay: Duration::ZERO,
             end: End::KeepAlive,
             listen: usize::MAX,
@@ -61,6 +63,13 @@ impl Reply {
         self
     }
 
+    /// With a body of this media type.
+    #[must_use]
+    pub fn type_of(mut self, media_type: &str) -> Self {
+        self.headers[0].1 = media_type.into();
+        self
+    }
+
     #[must_use]
     pub fn header(mut self, name: &str, value: &str) -> Self {
         self.headers.push((name.into(), value.into()));
@@ -72,6 +81,13 @@ impl Reply {
     pub fn chunks<B: Into<Vec<u8>>>(mut self, pieces: impl IntoIterator<Item = B>, gap: Duration) -> Self {
         self.pieces = pieces.into_iter().map(Into::into).collect();
         self.gap = Some(gap);
+        self
+    }
+
+    /// In one write.
+    #[must_use]
+    pub fn at_once(mut self) -> Self {
+        self.is_at_once = true;
         self
     }
 
@@ -115,9 +131,22 @@ impl Reply {
         self.head().len()
     }
 
+    /// How long the whole response is.
+    pub fn len(&self) -> usize {
+        let mut whole = Vec::new();
+        self.write_all(&mut whole).unwrap();
+        whole.len()
+    }
+
     pub(super) fn write(&self, to: &mut impl Write) -> io::Result<()> {
         std::thread::sleep(self.delay);
         match self.end {
+            End::KeepAlive | End::Close if self.is_at_once => {
+                let mut whole = Vec::new();
+                self.write_all(&mut whole)?;
+                to.write_all(&whole)?;
+                to.flush()
+            }
             End::KeepAlive | End::Close => self.write_all(to),
             End::CutAt(bytes) | End::StallAt(bytes) => {
                 let mut whole = Vec::new();
