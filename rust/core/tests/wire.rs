@@ -34,8 +34,12 @@ mod responses_stream;
 mod schema;
 #[path = "wire/sse.rs"]
 mod sse;
+#[path = "wire/stream_properties.rs"]
+mod stream_properties;
 #[path = "wire/streamed.rs"]
 mod streamed;
+#[path = "wire/written.rs"]
+mod written;
 
 use bytes::Bytes;
 use serde_json::Value;

@@ -10,7 +10,7 @@ use toolrelay_core::wire::Style;
 use crate::{answered, asked, messages_of, turn};
 
 /// JSON text as somebody else writes it: any spacing, number spelling and escape.
-fn json_text() -> impl Strategy<Value = String> {
+pub(crate) fn json_text() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         Just("null".to_owned()),
         Just("true".to_owned()),
@@ -29,7 +29,7 @@ fn json_text() -> impl Strategy<Value = String> {
     })
 }
 
-fn json_string() -> impl Strategy<Value = String> {
+pub(crate) fn json_string() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[ -!#-\\[\\]-~é\u{1f600}\u{2028}]{1,4}",
         Just("\\u00e9".to_owned()),

@@ -27,6 +27,8 @@ pub(in crate::wire) struct Stream {
 
 #[derive(Debug)]
 struct Block {
+    /// The block as it stands, as long as nothing was added to it.
+    whole: Option<String>,
     fields: Object,
     /// The pieces of its input, if any came.
     input: Text,
@@ -90,8 +92,8 @@ impl Assembly for Stream {
                 block.tell(Text::news, tell);
             }
             "content_block_start" => {
-                let fields = read.content_block.and_then(Object::new).ok_or_else(unreadable)?;
-                self.start(read.index, fields, tell);
+                let block = read.content_block.unwrap_or_default();
+                self.start(read.index, block, Object::new(block).ok_or_else(unreadable)?, tell);
             }
             "content_block_stop" => self.block(read.index)?.tell_rest(tell),
             "message_start" => self.message(read.message),
@@ -127,9 +129,8 @@ impl Assembly for Stream {
         self.usage.write_fields(&mut body);
         body.push_str(r#"},"content":["#);
         for (at, block) in self.blocks.into_iter().enumerate() {
-            body.push_str(if at == 0 { "{" } else { ",{" });
-            block.into_fields().write_fields(&mut body);
-            body.push('}');
+            body.push_str(if at == 0 { "" } else { "," });
+            block.write(&mut body);
         }
         body.push_str("]}");
         Some(body)
@@ -169,7 +170,7 @@ impl Stream {
         block.ok_or_else(|| malformed("an event of the stream is about a content block that did not begin"))
     }
 
-    fn start(&mut self, index: Option<u64>, mut fields: Object, tell: &mut dyn FnMut(Delta)) {
+    fn start(&mut self, index: Option<u64>, whole: &str, mut fields: Object, tell: &mut dyn FnMut(Delta)) {
         let mut said = |key| fields.get(key).and_then(Value::text).map(|text| text.said()).unwrap_or_default();
         let kind = match said(r#""type""#).as_str() {
             "text" => Kind::Text,
@@ -184,7 +185,7 @@ impl Stream {
         if let Some(index) = index {
             self.places.insert(index, self.blocks.len());
         }
-        let mut block = Block { fields, input: Text::default(), kind };
+        let mut block = Block { whole: Some(whole.to_owned()), fields, input: Text::default(), kind };
         block.tell(Text::news, tell);
         self.blocks.push(block);
     }
@@ -192,6 +193,7 @@ impl Stream {
 
 impl Block {
     fn merge(&mut self, key: &str, value: &str) {
+        self.whole = None;
         match key {
             r#""type""# => {}
             r#""partial_json""# if value.starts_with('"') => self.input.push(value),
@@ -231,9 +233,13 @@ impl Block {
         self.tell(Text::last_news, tell);
     }
 
-    /// The block as a plain reply has it. Pieces of input that make no JSON stay text (fault D24).
-    fn into_fields(self) -> Object {
-        let Self { mut fields, input, kind: _ } = self;
+    /// Appends the block as a plain reply has it. Pieces of input that make no JSON stay text (fault D24).
+    fn write(self, out: &mut String) {
+        let Self { whole, mut fields, input, kind: _ } = self;
+        if let Some(whole) = whole {
+            out.push_str(&whole);
+            return;
+        }
         let text = input.said();
         let mut scan = Scan::new(&text);
         if scan.value().is_some() && scan.is_over() {
@@ -241,6 +247,8 @@ impl Block {
         } else if !text.trim().is_empty() {
             fields.set(r#""input""#, Value::Plain(quoted(&text)));
         }
-        fields
+        out.push('{');
+        fields.write_fields(out);
+        out.push('}');
     }
 }

@@ -25,7 +25,7 @@ pub(in crate::wire) struct Stream {
     /// The field whose reasoning is told: some servers send it twice.
     reasoning: Option<String>,
     told_parts: ToldParts,
-    /// Whether text was told: a refusal is the text only where there is none.
+    /// Whether there is text: a refusal is the text only where there is none.
     has_text: bool,
 }
 
@@ -98,11 +98,8 @@ impl Stream {
                 r#""function_call""# => self.calls.take_legacy(value, tell),
                 r#""reasoning_content""# | r#""reasoning""# => self.reasoning(key, value, tell),
                 r#""refusal""# => {
-                    if let Some(text) = self.message.merge(key, value).and_then(Value::text)
-                        && !self.has_text
-                    {
-                        text.news().map(Delta::Text).into_iter().for_each(&mut *tell);
-                    }
+                    let text = self.message.merge(key, value).and_then(Value::text).filter(|_| !self.has_text);
+                    text.and_then(Text::news).map(Delta::Text).into_iter().for_each(&mut *tell);
                 }
                 _ => {
                     self.message.merge(key, value);
@@ -133,14 +130,11 @@ impl Stream {
             self.message.merge(key, piece);
         }
         let Some(content) = self.message.get(key) else { return };
-        let mut tell = |delta: Delta| {
-            self.has_text |= matches!(delta, Delta::Text(_));
-            tell(delta);
-        };
         if let Some(text) = content.text() {
+            self.has_text |= !text.is_empty();
             text.news().map(Delta::Text).into_iter().for_each(tell);
         } else if let Some(parts) = content.list() {
-            self.told_parts.tell(parts, &mut tell);
+            self.has_text |= self.told_parts.tell(parts, tell);
         }
     }
 
@@ -166,6 +160,10 @@ impl Stream {
             Value::Plain(_) | Value::Object(_) => None,
         });
         text.and_then(Text::last_news).map(Delta::Text).into_iter().for_each(&mut *tell);
+        if !self.has_text {
+            let refusal = self.message.get(r#""refusal""#).and_then(Value::text);
+            refusal.and_then(Text::last_news).map(Delta::Text).into_iter().for_each(&mut *tell);
+        }
         self.calls.tell_rest(tell);
     }
 }
@@ -187,12 +185,15 @@ struct ToldParts {
 }
 
 impl ToldParts {
-    /// Tells what is new in the parts. Half a character at the end of a part waits while it is the last.
-    fn tell(&mut self, parts: &mut [Value], tell: &mut dyn FnMut(Delta)) {
+    /// Tells what is new in the parts, and gives whether there is new text. Half a character at the end
+    /// of a part waits while it is the last.
+    fn tell(&mut self, parts: &mut [Value], tell: &mut dyn FnMut(Delta)) -> bool {
+        let mut has_text = false;
         let count = parts.len();
         for part in parts.iter_mut().skip(self.parts) {
             let is_last = self.parts + 1 == count;
             if let Some(text) = text_of(part) {
+                has_text |= !text.is_empty();
                 text.news_if(is_last).map(Delta::Text).into_iter().for_each(&mut *tell);
             } else if let Some(inner) = part.object().and_then(|part| part.get(r#""thinking""#)).and_then(Value::list) {
                 let count = inner.len();
@@ -206,6 +207,7 @@ impl ToldParts {
                 *self = Self { parts: self.parts + 1, inner: 0 };
             }
         }
+        has_text
     }
 }
 
