@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scripted_server import Reply, ScriptedServer, anthropic_reply, openai_reply
+from scripted_server import Reply, ScriptedServer, anthropic_reply, openai_reply, responses_reply, responses_text
 
 WORKER = Path(__file__).parent / "support" / "echo_worker.py"
 USE = '{"type":"tool_use","id":"toolu_1","name":"tide","input":{"port": "Ames"}}'
@@ -72,16 +72,65 @@ OPENAI = {
     "audio": '{"role":"assistant","content":null,"audio":{"id":"audio_1"},' + CALL + "}",
     "fields to come": '{"role":"assistant","content":"so","x_vendor":{"b":1.0,"a":[]},"prefix":false,' + CALL + "}",
 }
-CASES = [("anthropic", name) for name in ANTHROPIC] + [("openai", name) for name in OPENAI]
+ITEM = (
+    '{"id":"fc_1","type":"function_call","status":"completed","call_id":"call_1","name":"tide",'
+    '"arguments":"{ \\"port\\": 1.0 }"}'
+)
+# The inside of an output array.
+RESPONSES = {
+    "encrypted reasoning": (
+        '{"id":"rs_1","type":"reasoning","encrypted_content":"ZW5j\\/==","summary":[{"type":"summary_text",'
+        '"text":"h\\u00e4 "}],"content":[]}, ' + ITEM
+    ),
+    "reasoning in the open": (
+        '{"type":"reasoning","id":"rs_1","summary":[],"content":[{"type":"reasoning_text","text":"hm "}]},' + ITEM
+    ),
+    "reasoning between": (
+        '{"id":"rs_1","type":"reasoning","summary":[],"encrypted_content":"YQ=="},{"id":"msg_1","type":"message",'
+        '"role":"assistant","status":"completed","phase":"commentary","content":[{"type":"output_text","text":"so ",'
+        '"annotations":[],"logprobs":[]}]},{"id":"rs_2","type":"reasoning","summary":[],"encrypted_content":"Yg=="} , '
+        + ITEM
+    ),
+    "citations": (
+        '{"id":"msg_1","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text",'
+        '"annotations":[{"type":"url_citation","url":"https:\\/\\/x","title":"T","start_index":0,"end_index":2.0}],'
+        '"text":"so"},{"type":"output_text","text":" be it","annotations":[]}]},' + ITEM
+    ),
+    "tools of the server": (
+        '{"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"tide"}},'
+        '{"id":"fs_1","type":"file_search_call","status":"completed","queries":["tide"],"results":null},'
+        '{"id":"ci_1","type":"code_interpreter_call","status":"completed","code":"1\\n","container_id":"cntr_1",'
+        '"outputs":[{"type":"logs","logs":""}]},{"id":"ig_1","type":"image_generation_call","status":"completed",'
+        '"result":"iVBORw0KGgo="},' + ITEM
+    ),
+    "an mcp server": (
+        '{"id":"mcpl_1","type":"mcp_list_tools","server_label":"docks","tools":[{"name":"list","input_schema":{}}]},'
+        '{"id":"mcp_1","type":"mcp_call","server_label":"docks","name":"list","arguments":"{ }","error":null,'
+        '"output":"Ames"},' + ITEM
+    ),
+    "calls without ids of their own": ITEM.replace('"id":"fc_1",', "") + ', {"type":"mystery","data":[1e2,{"b":1}]}',
+    "fields of a call": ITEM.replace(
+        '"name":"tide"', '"namespace":"docks","caller":{"type":"direct"},"odd":null,"name":"tide"'
+    ),
+}
+CASES = [
+    *[("anthropic", name) for name in ANTHROPIC],
+    *[("openai", name) for name in OPENAI],
+    *[("openai-responses", name) for name in RESPONSES],
+]
 
 
 def reply(style: str, name: str) -> Reply:
     if style == "anthropic":
         return anthropic_reply(f"[{ANTHROPIC[name]}]", "tool_use")
+    if style == "openai-responses":
+        return responses_reply(f"[{RESPONSES[name]}]")
     return Reply(f'{{"choices":[{{"index":0,"message":{OPENAI[name]},"finish_reason":"tool_calls"}}]}}')
 
 
 def end(style: str) -> Reply:
+    if style == "openai-responses":
+        return responses_reply(responses_text("4 m"))
     return openai_reply("4 m") if style == "openai" else anthropic_reply('[{"type":"text","text":"4 m"}]')
 
 
@@ -111,10 +160,14 @@ def sent() -> dict[tuple[str, str], bytes]:
 @pytest.mark.parametrize(("style", "name"), CASES, ids=[f"{style}-{name}" for style, name in CASES])
 def test_a_reply_goes_back_byte_for_byte(sent, style, name):
     body = sent[style, name]
-    made = ANTHROPIC[name] if style == "anthropic" else OPENAI[name]
-    prompt, answered = json.loads(body)["messages"][0], json.loads(body)["messages"][-1]
-    assert "tide?" in str(prompt)
-    assert "4 m" in str(answered)
+    made = {"anthropic": ANTHROPIC, "openai": OPENAI, "openai-responses": RESPONSES}[style][name]
+    messages = json.loads(body)["input" if style == "openai-responses" else "messages"]
+    assert "tide?" in str(messages[0])
+    assert "4 m" in str(messages[-1])
     assert b"toolrelay" not in body
-    around = b'{"role":"assistant","content":[%b]}' if style == "anthropic" else b"%b"
+    around = {
+        "anthropic": b'{"role":"assistant","content":[%b]}',
+        "openai": b",%b,",
+        "openai-responses": b',%b,{"type":"function_call_output"',
+    }[style]
     assert around % made.encode() in body

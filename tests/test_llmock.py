@@ -33,7 +33,11 @@ class Peer(NamedTuple):
     path: str
 
 
-PEERS = [Peer("openai", "openai", "/v1"), Peer("anthropic", "anthropic", "/anthropic")]
+PEERS = [
+    Peer("openai", "openai", "/v1"),
+    Peer("responses", "openai-responses", "/v1"),
+    Peer("anthropic", "anthropic", "/anthropic"),
+]
 IMITATORS = [Peer(name, "openai", f"/{name}/v1") for name in ("mistral", "together", "ai21", "xai", "perplexity")]
 GROQ = Peer("groq", "openai", "/groq/openai/v1")
 

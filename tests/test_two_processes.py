@@ -119,7 +119,7 @@ OUTPUT = (
     '{"id":"rs_1","type":"reasoning","summary":[{"type":"summary_text","text":"tide h\\u00e4 \\/"}],'
     '"encrypted_content":"gAAA\\/bmVk+A==","weight": 1.50},'
     ' {"id":"ws_1","type":"web_search_call","status":"completed","action":{"type":"search","query":"tide"}},'
-    '{"id":"rs_2","type":"reasoning","summary":[],"content":null,"encrypted_content":"q0"},'
+    '{"id":"rs_2","type":"reasoning","summary":[],"content":[],"encrypted_content":"q0"},'
     '{"id":"msg_1","type":"message","status":"completed","role":"assistant","phase":"commentary","content":'
     '[{"type":"output_text","annotations":[{"type":"url_citation","url":"u","title":"t"}],"text":"both","logprobs":[]}]},'
     '{"id":"fc_1","type":"function_call","status":"completed","call_id":"toolu_1","name":"tide",'

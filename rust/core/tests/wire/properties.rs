@@ -85,7 +85,7 @@ fn item(at: usize, is_last: bool) -> impl Strategy<Value = String> {
         )
     });
     let message = (json_string(), json_text(), blanks()).prop_map(move |(text, annotations, blank)| {
-        let part = format!(r#"{{"type":"output_text","text":{blank}{text},"annotations":{annotations}}}"#);
+        let part = format!(r#"{{"type":"output_text","text":{blank}{text},"annotations":[{annotations}]}}"#);
         object(format!(r#""id":"msg_{at}","type":"message","role":"assistant","content":[{part}{blank}]"#), blank)
     });
     let unknown = (json_text(), blanks())

@@ -196,6 +196,23 @@ fn bare_reasoning_goes_back_only_to_a_provider_that_keeps_it() {
     assert_eq!(replayed(&output, &["k1"], &store("null")), stored);
 }
 
+/// Fault F9: what is null in a reply is refused in a request.
+#[test]
+fn keys_that_are_null_are_left_out() {
+    let output = r#"[{"type":"reasoning","id":"rs_1","summary":[],"content":null,"encrypted_content":"q0","status":null},
+        {"type":"message","id":"msg_1","status":null,"role":"assistant","phase":null,"content":[{"type":"output_text","text":"x","annotations":null,"logprobs":null}, {"type":"mystery","a": null}]},
+        {"type":"web_search_call","id":"ws_1","status":null},
+        {"type":"function_call","id":"fc_1","call_id":"k1","name":"tally","arguments":"{}","async":null,"caller":null,"namespace":null,"status":null}]"#;
+    let expected = concat!(
+        r#"{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"q0"},"#,
+        r#"{"type":"message","id":"msg_1","role":"assistant","phase":null,"content":[{"type":"output_text","text":"x"},{"type":"mystery","a": null}]},"#,
+        r#"{"type":"web_search_call","id":"ws_1","status":null},"#,
+        r#"{"type":"function_call","id":"fc_1","call_id":"k1","name":"tally","arguments":"{}","caller":null},"#,
+    );
+    let sent = replayed(output, &["k1"], &[]);
+    assert!(sent.starts_with(expected), "{sent}");
+}
+
 /// Faults B5, B6, B9: a minted id is changed in its own item, which then has no other.
 #[test]
 fn only_minted_ids_are_changed() {

@@ -8,11 +8,14 @@ use serde_json::value::RawValue;
 use crate::json::quoted;
 use crate::message::{Call, Fields};
 use crate::reply::Provider;
-use crate::wire::content::string;
+use crate::wire::content::{Shown, string};
 use crate::wire::names::{wire_id, wire_name};
 use crate::wire::{Anew, Encoded, Style, arguments};
 
-/// One item of an output array.
+/// A key and its new value; `None` leaves the key out.
+type Change = (&'static str, Option<String>);
+
+/// One item of an output array, or a part of one.
 pub(super) struct Item<'a> {
     raw: &'a RawValue,
     fields: Option<Fields<'a>>,
@@ -46,8 +49,8 @@ impl<'a> Item<'a> {
         self.kind == "reasoning" && self.text("encrypted_content").is_none() && !has_content
     }
 
-    /// The item with other values for some keys; `None` leaves the key out.
-    fn with(&self, changes: &[(&str, Option<String>)]) -> Cow<'a, str> {
+    /// The item with other values for some keys.
+    fn with(&self, changes: &[Change]) -> Cow<'a, str> {
         let Some(fields) = self.fields.as_ref().filter(|_| !changes.is_empty()) else {
             return Cow::Borrowed(self.raw.get());
         };
@@ -68,9 +71,30 @@ impl<'a> Item<'a> {
         Cow::Owned(format!("{{{}}}", shown.join(",")))
     }
 
+    /// Keys that are null, which a reply may have and a request must not (fault F9): they go.
+    fn noise(&self) -> Vec<Change> {
+        let keys: &[&str] = match self.kind.as_ref() {
+            "message" => &["status"],
+            "function_call" => &["async", "namespace", "status"],
+            "reasoning" => &["content", "status"],
+            "output_text" => &["annotations", "logprobs"],
+            _ => &[],
+        };
+        let is_null = |key: &&str| self.get(key).is_some_and(|value| value.get() == "null");
+        let mut changes: Vec<Change> = keys.iter().copied().filter(is_null).map(|key| (key, None)).collect();
+        if let Some(Shown::Parts(parts)) = self.get("content").filter(|_| self.kind == "message").map(Shown::read) {
+            let parts: Vec<Self> = parts.into_iter().map(Self::read).collect();
+            let shown: Vec<Cow<'_, str>> = parts.iter().map(|part| part.with(&part.noise())).collect();
+            if shown.iter().any(|part| matches!(part, Cow::Owned(_))) {
+                changes.push(("content", Some(format!("[{}]", shown.join(",")))));
+            }
+        }
+        changes
+    }
+
     /// What must be another for a call of the transcript: the id of the item goes when the call got
     /// an id that the provider never gave.
-    fn changes_for(&self, call: &Call) -> Vec<(&'static str, Option<String>)> {
+    fn changes_for(&self, call: &Call) -> Vec<Change> {
         let id = wire_id(Style::OpenAiResponses, call.id.as_str());
         let name = wire_name(&call.name);
         let sent = arguments::for_wire(&call.arguments);
@@ -92,6 +116,7 @@ impl<'a> Item<'a> {
 /// not the message's calls or another provider's.
 ///
 /// - Reasoning that nothing of its reply follows is left out (fault F4).
+/// - Keys are left out that are null (fault F9).
 /// - A call whose id was minted, or whose name or arguments are not taken, is changed in its item.
 /// - Unless the provider keeps its replies, bare reasoning is left out, and so are the ids of the
 ///   items beside it, which would ask for it (fault F5).
@@ -108,7 +133,10 @@ pub(super) fn items(provider: &Provider, calls: &[Call]) -> Option<Encoded> {
     let mut stateless = Vec::new();
     let mut stored = Vec::new();
     for item in &all[..kept] {
-        let mut changes = if item.kind == "function_call" { item.changes_for(calls.next()?) } else { Vec::new() };
+        let mut changes = item.noise();
+        if item.kind == "function_call" {
+            changes.extend(item.changes_for(calls.next()?));
+        }
         is_whole &= changes.is_empty();
         stored.push(item.with(&changes));
         if has_bare && !item.is_bare() {
