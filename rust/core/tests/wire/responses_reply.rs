@@ -86,6 +86,10 @@ fn stops_are_read() {
     let refused = r#"[{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"cannot"}]}]"#;
     let refused = completed(refused);
     assert_eq!((refused.stop, refused.text.as_str()), (Stop::Refused, "cannot"));
+    let both = r#"[{"type":"message","content":[{"type":"output_text","text":"so "},{"type":"refusal","refusal":"no"}]},
+        {"type":"message","content":[{"type":"output_text","text":"!"}]}]"#;
+    let both = completed(both);
+    assert_eq!((both.stop, both.text.as_str()), (Stop::Refused, "so no!"));
 }
 
 /// Fault E10: the run asks again, as for any style, since the reply says that it holds reasoning only.

@@ -274,7 +274,8 @@ fn e_stops_are_read() {
     let refusal =
         r#"{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"refusal","refusal":"cannot"}]}"#;
     let list = [delta("refusal", 0, "msg_1", r#""can""#), delta("refusal", 0, "msg_1", r#""not""#)];
-    for (pieces, whole) in [(&list[..], ""), (&list, refusal), (&[], refusal)] {
+    let both = r#"{"type":"message","id":"msg_1","role":"assistant","content":[{"type":"refusal","refusal":"can"},{"type":"output_text","text":"not"}]}"#;
+    for (pieces, whole) in [(&list[..], ""), (&list, refusal), (&[], refusal), (&[], both)] {
         let refused = reply(STYLE, &body(pieces, &ended("completed", &format!("[{whole}]"))));
         assert_eq!((refused.text.as_str(), refused.stop), ("cannot", Stop::Refused));
     }

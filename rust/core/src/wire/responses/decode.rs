@@ -41,14 +41,14 @@ pub(in crate::wire) fn decode(body: &str) -> Result<Reply, ProviderFailure> {
     let said = Said::read(&items);
     let stop = match status.as_ref() {
         "incomplete" => said.cut(response.incomplete_details),
-        _ if said.refusal.is_some() => Stop::Refused,
+        _ if said.refuses => Stop::Refused,
         _ if said.has_cut_call => Stop::Length,
         _ if said.calls.is_empty() => Stop::End,
         _ => Stop::Calls,
     };
     let provider = Provider { style: Style::OpenAiResponses, raw: output.get().to_owned(), paused: false };
     Ok(Reply {
-        text: if said.text.is_empty() { said.refusal.unwrap_or_default() } else { said.text },
+        text: said.text,
         calls: said.calls,
         reasoned: said.reasoned,
         stop,
@@ -61,8 +61,9 @@ pub(in crate::wire) fn decode(body: &str) -> Result<Reply, ProviderFailure> {
 /// What the items of a reply say.
 #[derive(Default)]
 struct Said {
+    /// With the words of a refusal, in order.
     text: String,
-    refusal: Option<String>,
+    refuses: bool,
     calls: Vec<ReplyCall>,
     reasoned: bool,
     /// Whether the provider says of a call that it was cut.
@@ -93,8 +94,8 @@ impl Said {
             match part.kind.as_ref() {
                 "output_text" | "text" => self.text.push_str(&string(part.text).unwrap_or_default()),
                 "refusal" => {
-                    let refusal = self.refusal.get_or_insert_default();
-                    refusal.push_str(&string(part.refusal).unwrap_or_default());
+                    self.refuses = true;
+                    self.text.push_str(&string(part.refusal).unwrap_or_default());
                 }
                 _ => {}
             }

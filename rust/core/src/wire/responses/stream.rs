@@ -8,7 +8,7 @@ mod item;
 
 use std::collections::BTreeMap;
 
-use self::item::{Item, Said};
+use self::item::Item;
 use crate::json::scan::{Scan, elements, fields};
 use crate::wire::failure::{FailureKind, ProviderFailure};
 use crate::wire::stream::{Assembly, Delta, Event, unreadable};
@@ -21,7 +21,8 @@ pub(in crate::wire) struct Stream {
     by_index: BTreeMap<u64, usize>,
     /// The item with an id, which is kept with its quotes.
     by_id: BTreeMap<String, usize>,
-    said: Said,
+    /// How many calls were told.
+    calls: usize,
     /// The body of the plain reply.
     body: Option<String>,
 }
@@ -74,7 +75,7 @@ impl Assembly for Stream {
             "response.output_item.done" => {
                 let raw = read.item.ok_or_else(unreadable)?;
                 let at = self.finished(&read, raw)?;
-                self.items[at].finish(raw, &mut self.said, tell);
+                self.items[at].finish(raw, &mut self.calls, tell);
             }
             "response.completed" => self.end("completed", read.response, tell)?,
             "response.incomplete" => self.end("incomplete", read.response, tell)?,
@@ -87,7 +88,7 @@ impl Assembly for Stream {
                 if let Some((owner, place)) = item::place_of(kind) {
                     let at = self.grown(&read, owner);
                     let item = &mut self.items[at];
-                    item.grow(place, read.part.unwrap_or(0), (read.delta, read.whole), &mut self.said, tell);
+                    item.grow(place, read.part.unwrap_or(0), (read.delta, read.whole), tell);
                 }
             }
         }
@@ -120,7 +121,7 @@ impl Stream {
         let item = read.item.and_then(Item::begun).ok_or_else(unreadable)?;
         if item.id().is_none_or(|id| !self.by_id.contains_key(id)) {
             let at = self.push(item, read.index);
-            self.items[at].start(&mut self.said, tell);
+            self.items[at].start(&mut self.calls, tell);
         }
         Ok(())
     }
@@ -164,7 +165,7 @@ impl Stream {
         body.push_str(r#""output":["#);
         if last.is_empty() {
             for (at, item) in self.items.iter_mut().enumerate() {
-                item.tell_rest(&mut self.said, tell);
+                item.tell_rest(&mut self.calls, tell);
                 body.push_str(if at == 0 { "" } else { "," });
                 item.write(None, status, &mut body);
             }
@@ -172,7 +173,7 @@ impl Stream {
         for (at, raw) in last.into_iter().enumerate() {
             let place = self.last_form(at, raw);
             let item = &mut self.items[place];
-            item.tell_whole(raw, &mut self.said, tell);
+            item.tell_whole(raw, &mut self.calls, tell);
             body.push_str(if at == 0 { "" } else { "," });
             item.write(Some(raw), status, &mut body);
         }

@@ -15,7 +15,8 @@ pub(super) struct Item {
     done: Option<String>,
     kind: String,
     id: Option<String>,
-    texts: BTreeMap<(Place, u64), Piecewise>,
+    /// In the order of the parts of a list.
+    texts: BTreeMap<(u64, Place), Piecewise>,
     /// Its place among the calls, once it was told.
     call: Option<usize>,
 }
@@ -39,14 +40,6 @@ pub(super) enum Place {
 struct Piecewise {
     text: Text,
     whole: Option<String>,
-}
-
-/// What was told of all items.
-#[derive(Debug, Default)]
-pub(super) struct Said {
-    calls: usize,
-    /// Whether text was told: a refusal is the text only where there is none.
-    has_text: bool,
 }
 
 /// The kind of item whose text an event has more of, and where that text stands.
@@ -92,21 +85,21 @@ impl Item {
     }
 
     /// Tells a call whose name is known (fault D22).
-    pub(super) fn start(&mut self, said: &mut Said, tell: &mut dyn FnMut(Delta)) {
+    pub(super) fn start(&mut self, calls: &mut usize, tell: &mut dyn FnMut(Delta)) {
         let named = self.done.as_deref().or(self.begun.as_deref()).and_then(fields).unwrap_or_default();
         let name = get(&named, r#""name""#).and_then(|name| Value::new(name).text().map(|name| name.said()));
         if self.kind == "function_call"
             && self.call.is_none()
             && let Some(name) = name.filter(|name| !name.is_empty())
         {
-            self.told_as_call(name, said, tell);
+            self.told_as_call(name, calls, tell);
         }
     }
 
-    fn told_as_call(&mut self, name: String, said: &mut Said, tell: &mut dyn FnMut(Delta)) {
-        tell(Delta::CallStarted { index: said.calls, name });
-        self.call = Some(said.calls);
-        said.calls += 1;
+    fn told_as_call(&mut self, name: String, calls: &mut usize, tell: &mut dyn FnMut(Delta)) {
+        tell(Delta::CallStarted { index: *calls, name });
+        self.call = Some(*calls);
+        *calls += 1;
     }
 
     /// Takes a piece of a text, or the whole of it at its end: where that differs, it counts.
@@ -115,28 +108,27 @@ impl Item {
         place: Place,
         part: u64,
         (piece, whole): (Option<&str>, Option<&str>),
-        said: &mut Said,
         tell: &mut dyn FnMut(Delta),
     ) {
-        let own = self.texts.entry((place, part)).or_default();
+        let own = self.texts.entry((part, place)).or_default();
         match (piece, whole) {
             (Some(piece), _) => own.text.push(piece),
             (None, Some(whole)) if own.text.is_empty() => own.text.push(whole),
             (None, Some(whole)) if !own.text.is(whole) && whole.len() > 2 => own.whole = Some(whole.to_owned()),
             (None, Some(_) | None) => {}
         }
-        self.tell(place, part, Text::news, said, tell);
+        self.tell(place, part, Text::news, tell);
     }
 
     /// Takes the item as it was done.
-    pub(super) fn finish(&mut self, raw: &str, said: &mut Said, tell: &mut dyn FnMut(Delta)) {
+    pub(super) fn finish(&mut self, raw: &str, calls: &mut usize, tell: &mut dyn FnMut(Delta)) {
         self.done = Some(raw.to_owned());
-        self.tell_whole(raw, said, tell);
+        self.tell_whole(raw, calls, tell);
     }
 
     /// Tells what a whole form of the item says and no piece of it did, and what waited for more.
-    pub(super) fn tell_whole(&mut self, raw: &str, said: &mut Said, tell: &mut dyn FnMut(Delta)) {
-        self.start(said, tell);
+    pub(super) fn tell_whole(&mut self, raw: &str, calls: &mut usize, tell: &mut dyn FnMut(Delta)) {
+        self.start(calls, tell);
         for (key, value) in fields(raw).unwrap_or_default() {
             let parts = match key {
                 r#""arguments""# if self.kind == "function_call" => {
@@ -163,47 +155,38 @@ impl Item {
                 }
             }
         }
-        self.tell_rest(said, tell);
+        self.tell_rest(calls, tell);
     }
 
     fn fill(&mut self, place: Place, part: u64, text: &str) {
-        let own = self.texts.entry((place, part)).or_default();
+        let own = self.texts.entry((part, place)).or_default();
         if own.text.is_empty() && text.starts_with('"') {
             own.text.push(text);
         }
     }
 
     /// Tells what waited for more; none will come.
-    pub(super) fn tell_rest(&mut self, said: &mut Said, tell: &mut dyn FnMut(Delta)) {
+    pub(super) fn tell_rest(&mut self, calls: &mut usize, tell: &mut dyn FnMut(Delta)) {
         if self.kind == "function_call" && self.call.is_none() {
-            self.start(said, tell);
+            self.start(calls, tell);
             if self.call.is_none() {
-                self.told_as_call(String::new(), said, tell);
+                self.told_as_call(String::new(), calls, tell);
             }
         }
-        let places: Vec<(Place, u64)> = self.texts.keys().copied().collect();
-        for (place, part) in places {
-            self.tell(place, part, Text::last_news, said, tell);
+        let places: Vec<(u64, Place)> = self.texts.keys().copied().collect();
+        for (part, place) in places {
+            self.tell(place, part, Text::last_news, tell);
         }
     }
 
-    fn tell(
-        &mut self,
-        place: Place,
-        part: u64,
-        news: fn(&mut Text) -> Option<String>,
-        said: &mut Said,
-        tell: &mut dyn FnMut(Delta),
-    ) {
-        let Some(own) = self.texts.get_mut(&(place, part)) else { return };
+    fn tell(&mut self, place: Place, part: u64, news: fn(&mut Text) -> Option<String>, tell: &mut dyn FnMut(Delta)) {
+        let Some(own) = self.texts.get_mut(&(part, place)) else { return };
         let delta = match (place, self.call) {
             (Place::Arguments, None) => return,
             (Place::Arguments, Some(index)) => news(&mut own.text).map(|text| Delta::Arguments { index, text }),
             (Place::Summary | Place::Reasoning, _) => news(&mut own.text).map(Delta::Reasoning),
-            (Place::Refusal, _) => news(&mut own.text).filter(|_| !said.has_text).map(Delta::Text),
-            (Place::Text, _) => news(&mut own.text).map(Delta::Text),
+            (Place::Text | Place::Refusal, _) => news(&mut own.text).map(Delta::Text),
         };
-        said.has_text |= place == Place::Text && delta.is_some();
         delta.into_iter().for_each(tell);
     }
 
@@ -247,17 +230,14 @@ impl Item {
 
     /// The fields that pieces came to.
     fn gathered(&self) -> impl Iterator<Item = (&'static str, String)> {
-        let arguments = self.texts.get(&(Place::Arguments, 0)).filter(|own| !own.text.is_empty());
+        let arguments = self.texts.get(&(0, Place::Arguments)).filter(|own| !own.text.is_empty());
         let arguments = arguments.map(|own| (r#""arguments""#, own.json()));
         let lists = [r#""summary""#, r#""content""#].into_iter().filter_map(|list| {
-            let parts = self.texts.iter().filter_map(|((place, part), own)| {
+            let parts = self.texts.iter().filter_map(|((_, place), own)| {
                 let (_, _, kind, key) = PARTS.iter().find(|known| known.0 == *place && known.1 == list)?;
-                Some((*part, format!(r#"{{"type":"{kind}",{key}:{}}}"#, own.json())))
+                Some(format!(r#"{{"type":"{kind}",{key}:{}}}"#, own.json()))
             });
-            // Parts of two kinds in one list: text and a refusal.
-            let mut parts: Vec<(u64, String)> = parts.collect();
-            parts.sort_by_key(|(part, _)| *part);
-            let parts: Vec<String> = parts.into_iter().map(|(_, part)| part).collect();
+            let parts: Vec<String> = parts.collect();
             (!parts.is_empty()).then(|| (list, format!("[{}]", parts.join(","))))
         });
         arguments.into_iter().chain(lists)
