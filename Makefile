@@ -136,6 +136,7 @@ bench: $(TOOLS)/.done
 	$(call install, $(BENCH)) build/release/toolrelay-*.whl \
 		-r bench/requirements.txt $(if $(findstring --rivals,$(ARGS)),-r bench/requirements-rivals.txt)
 	$(BENCH)/bin/python bench/run.py $(ARGS)
+	cargo bench --quiet --package toolrelay-core --bench wires
 
 .PHONY: fmt
 fmt: $(TOOLS)/.done

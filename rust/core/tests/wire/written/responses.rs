@@ -9,7 +9,7 @@ use crate::properties::json_text;
 /// An item: as it begins, its events, and as it is in the end. The events have their item's place as `@`.
 type Item = (String, Vec<String>, String);
 
-fn item(at: usize) -> impl Strategy<Value = Item> {
+fn item(at: usize, refused: bool) -> impl Strategy<Value = Item> {
     let event = |kind: &str, fields: String| format!(r#"{{"type":"response.{kind}","output_index":@,{fields}}}"#);
     let grown = move |kind: &str, id: &str, place: &str, (key, pieces): (&str, &[String])| -> Vec<String> {
         let delta =
@@ -17,7 +17,7 @@ fn item(at: usize) -> impl Strategy<Value = Item> {
         let done = event(&format!("{kind}.done"), format!(r#""item_id":"{id}",{place}"{key}":"{}""#, pieces.concat()));
         pieces.iter().map(delta).chain([done]).collect()
     };
-    let message = (pieces(), any::<bool>()).prop_map(move |(pieces, refused)| {
+    let message = pieces().prop_map(move |pieces| {
         let id = format!("msg_{at}");
         let (kind, key) = if refused { ("refusal", "refusal") } else { ("output_text", "text") };
         let whole =
@@ -55,7 +55,9 @@ fn item(at: usize) -> impl Strategy<Value = Item> {
 }
 
 pub(super) fn written() -> BoxedStrategy<Written> {
-    let items = (0..4usize).prop_flat_map(|count| (0..count).map(item).collect::<Vec<_>>());
+    // A refusal is told, and is the text only where there is none: no reply has both.
+    let items = (0..4usize, any::<bool>())
+        .prop_flat_map(|(count, refused)| (0..count).map(|at| item(at, refused)).collect::<Vec<_>>());
     let status = prop::sample::select(vec!["completed", "incomplete"]);
     let all = (items, status, any::<u16>()).prop_map(|(items, status, tokens)| {
         let response = |status: &str, output: &str, usage: &str| {
