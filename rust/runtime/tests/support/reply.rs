@@ -126,6 +126,11 @@ impl Reply {
         self
     }
 
+    /// The body without its framing.
+    pub fn content(&self) -> Vec<u8> {
+        self.pieces.concat()
+    }
+
     /// How long the head of the response is, for `cut_at` and `stall_at`.
     pub fn head_len(&self) -> usize {
         self.head().len()
