@@ -2,6 +2,7 @@
 
 mod build;
 mod canonical;
+mod check;
 mod read;
 
 use std::fmt;
@@ -89,6 +90,9 @@ pub struct Pending {
     pub id: RequestId,
     /// Model turns used so far since the prompt: budgets add up over suspensions.
     pub turns: u32,
+    /// What the call was when it parked ([`Call::check`]), where its own tool is to run it later.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<String>,
     /// The whole request, on the first placeholder that it has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<Request>,

@@ -77,15 +77,25 @@ pub struct Conflict {
     pub name: String,
 }
 
-/// Mends a history. A last turn that nothing follows keeps its unanswered calls.
+/// Mends a history. A last turn that nothing follows, and of which no call is parked, keeps its unanswered calls.
 pub fn mend(history: Transcript) -> Result<Mended, Conflict> {
     if is_sound(history.messages()) {
         return Ok(Mended { transcript: history, warnings: Vec::new() });
     }
+    mend_with(&history, false)
+}
+
+/// Mends the history of a run that was cut off: unanswered calls of a last turn that nothing follows
+/// were under way, beside parked ones too, and keep open.
+pub(crate) fn mend_cut_off(history: &Transcript) -> Result<Mended, Conflict> {
+    mend_with(history, true)
+}
+
+fn mend_with(history: &Transcript, under_way: bool) -> Result<Mended, Conflict> {
     let mut warnings = Vec::new();
     let units = pair(history.messages(), &mut warnings)?;
     let before: Vec<Message> = history.messages().to_vec();
-    let messages = lay_out(units, &mut warnings);
+    let messages = lay_out(units, under_way, &mut warnings);
     if warnings.is_empty()
         && messages != before
         && let Some(call) = messages.iter().flat_map(Message::calls).next()
@@ -207,7 +217,7 @@ fn is_stand_in(message: &Message) -> bool {
     marked || FOREIGN_STAND_INS.contains(&message.text().trim().to_ascii_lowercase().as_str())
 }
 
-fn lay_out(units: Vec<Unit>, warnings: &mut Vec<Warning>) -> Vec<Message> {
+fn lay_out(units: Vec<Unit>, under_way: bool, warnings: &mut Vec<Warning>) -> Vec<Message> {
     let mut seen: HashSet<CallId> = HashSet::new();
     let mut messages = Vec::new();
     let last = units.len().saturating_sub(1);
@@ -218,7 +228,7 @@ fn lay_out(units: Vec<Unit>, warnings: &mut Vec<Warning>) -> Vec<Message> {
             messages.push(if fresh == calls { assistant } else { assistant.with_calls(fresh.clone()) });
         }
         let parked = unit.results.iter().flatten().any(Message::is_placeholder);
-        let open = number == last && unit.followed_by.is_empty() && !parked;
+        let open = number == last && unit.followed_by.is_empty() && (under_way || !parked);
         for (result, (was, now)) in unit.results.into_iter().zip(calls.iter().zip(&fresh)) {
             let passed_over = number < last && result.as_ref().is_some_and(Message::is_placeholder);
             let message = match result {

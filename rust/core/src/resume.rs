@@ -78,6 +78,16 @@ pub enum ResumeError {
         /// The calls in the request.
         found: Vec<String>,
     },
+    /// A waiting call was changed after it had parked.
+    #[error(
+        "cannot resume: the call {call} of {tool} is not the one that parked: its tool or arguments were changed since"
+    )]
+    CallChanged {
+        /// The call.
+        call: CallId,
+        /// Its tool, as the transcript now names it.
+        tool: String,
+    },
     /// An `ok` answer whose data is none that the engine reads.
     #[error(
         "cannot resume: the answer is ok but its data has no readable result: expected `results` or `output`, found {}",
@@ -141,6 +151,9 @@ pub(crate) fn plan(
     now_ms: Option<i64>,
 ) -> Result<Vec<(usize, Step)>, ResumeError> {
     let waiting = waiting_calls(suspension, pending)?;
+    if let Some(call) = suspension.changed.first() {
+        return Err(ResumeError::CallChanged { call: call.id.clone(), tool: call.name.clone() });
+    }
     let recorded = suspension.requests.iter().find(|request| request.id == pending.id).unwrap_or(pending);
     if answer.ok
         && let (Some(now), Some(until)) = (now_ms, recorded.expires_at_ms())

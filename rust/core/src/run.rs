@@ -10,12 +10,14 @@
 mod end;
 pub mod event;
 pub mod io;
+mod left;
 mod record;
 mod reply;
 mod saved;
 mod start;
 pub(crate) mod texts;
 mod turn;
+mod under_way;
 
 use std::collections::VecDeque;
 
@@ -33,6 +35,7 @@ use crate::run::turn::{Slot, Turn};
 use crate::tool::{self, ToolOutput, Tools};
 use crate::transcript::Transcript;
 
+pub use left::{Left, settle};
 pub use record::CallRecord;
 pub use saved::SavedError;
 pub use start::{OnPending, StartError};
@@ -132,15 +135,6 @@ impl Run {
         self.transcript
     }
 
-    /// Results of the turn under way that are known, with their places in the transcript.
-    pub fn settled(&self) -> Vec<(usize, &Message)> {
-        let base = self.transcript.len();
-        match &self.phase {
-            Phase::Turn(turn) => turn.settled().map(|(at, message)| (base + at, message)).collect(),
-            Phase::Model(_) | Phase::Ended(_) => Vec::new(),
-        }
-    }
-
     /// How the run ended, once it has.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {
@@ -237,7 +231,7 @@ impl Run {
 
     fn park(&mut self, effect: EffectId, park: Park) -> Result<(), Refused> {
         let (turn, at) = self.slot(effect, Slot::is_running)?;
-        let answered = matches!(turn.slots[at], Slot::Running { answered: true, .. });
+        let answered = matches!(turn.slots[at], Slot::Running { answer: Some(_), .. });
         if answered || park.kind == RELAY_KIND {
             let text = if answered { texts::unresolved(&park.prompt) } else { texts::RELAY_KIND_TAKEN.to_owned() };
             self.settle(at, &ToolOutput::failed(tool::Outcome::Error, text));
@@ -305,8 +299,8 @@ impl Run {
                 let call = turn.calls[at].clone();
                 match turn::ready(&call, tools) {
                     Ok((tool::ToolKind::Local, input)) => {
-                        turn.slots[at] = Slot::Running { effect: id, answered: true };
                         let answer = Some(answer.clone());
+                        turn.slots[at] = Slot::Running { effect: id, answer: answer.clone().map(Box::new) };
                         self.want(Effect::CallTool { id, call: call.id, name: call.name, input, answer });
                         return;
                     }

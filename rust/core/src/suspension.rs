@@ -17,6 +17,8 @@ pub struct Suspension {
     pub requests: Vec<Request>,
     /// Model turns used since the prompt.
     pub turns: u32,
+    /// Waiting calls that are not what they were when they parked.
+    pub changed: Vec<Call>,
 }
 
 /// One call of a halted turn.
@@ -65,7 +67,7 @@ impl Suspension {
     }
 
     fn read(prefix: Transcript, calls: &[Call], results: &[Message]) -> Self {
-        let mut suspension = Self { prefix, slots: Vec::new(), requests: Vec::new(), turns: 0 };
+        let mut suspension = Self { prefix, slots: Vec::new(), requests: Vec::new(), turns: 0, changed: Vec::new() };
         for call in calls {
             let message = results.iter().find(|message| message.result().is_some_and(|r| r.call == call.id));
             let slot = match message.and_then(|message| Some((message, message.result()?))) {
@@ -76,6 +78,9 @@ impl Suspension {
                         suspension.turns = suspension.turns.max(pending.turns);
                         let known = suspension.requests.iter().any(|request| request.id == pending.id);
                         suspension.requests.extend(pending.request.clone().filter(|_| !known));
+                        if pending.check.as_ref().is_some_and(|check| *check != call.check()) {
+                            suspension.changed.push(call.clone());
+                        }
                         Parked::Waiting(pending.id.clone())
                     }
                 },

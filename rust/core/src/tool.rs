@@ -37,6 +37,10 @@ pub trait Tools: Send + Sync {
     fn check(&self, name: &str, input: &Value) -> Result<(), String>;
     /// The host's names, in order.
     fn names(&self) -> Vec<&str>;
+    /// Whether a call that was cut off may run again from its beginning (contract 7.6).
+    fn is_retry_safe(&self, _name: &str) -> bool {
+        false
+    }
 }
 
 /// What a tool or the host gave for a call.

@@ -13,7 +13,7 @@ use toolrelay_core::request::Request;
 use toolrelay_core::resume::Missing;
 use toolrelay_core::run::event::Event;
 use toolrelay_core::run::io::{Effect, Input, Outcome, Output, Park};
-use toolrelay_core::run::{OnPending, Run, RunConfig};
+use toolrelay_core::run::{Left, OnPending, Run, RunConfig};
 use toolrelay_core::tool::{ToolKind, ToolOutput};
 use toolrelay_core::transcript::Transcript;
 use tools::{Tool, Toolkit};
@@ -286,7 +286,7 @@ fn each_reply_tells_what_it_cost_even_one_that_is_asked_again() {
 fn a_run_that_another_worker_left_halted_tells_what_it_waits_for() {
     let mut halted = Watched::start(&CONFIG);
     halted.says(calls(&[("moor", "{}"), ("save", "{}")]));
-    let (run, _) = Run::go_on(halted.run.transcript().clone(), 0, 0, &CONFIG).unwrap();
+    let (run, _) = Run::go_on(halted.run.transcript(), &Left::default(), &CONFIG, &toolkit()).unwrap();
     assert_eq!(Watched::of(run).lines, ["parked k0 k1", "> Suspended"]);
 }
 

@@ -180,41 +180,6 @@ fn an_effect_under_way_can_end_in_another_process() {
 }
 
 #[test]
-fn a_run_that_another_worker_left_keeps_its_budget_and_its_results() {
-    let call = |id: &str| json!({ "id": id, "type": "function", "function": { "name": "tally", "arguments": "{}" } });
-    let left = read(&json!([
-        { "role": "user", "content": "an earlier prompt" },
-        { "role": "assistant", "content": "an earlier reply" },
-        { "role": "user", "content": "go" },
-        { "role": "assistant", "content": null, "tool_calls": [call("k1")] },
-        { "role": "tool", "tool_call_id": "k1", "content": "7" },
-        { "role": "assistant", "content": null, "tool_calls": [call("k2"), call("k3")] },
-        { "role": "tool", "tool_call_id": "k3", "content": "9" },
-    ]));
-    let (mut run, warnings) = Run::go_on(left.clone(), 2, 0, &CONFIG).unwrap();
-    assert_eq!(warnings.len(), 1, "{warnings:?}");
-    assert_eq!(outcomes(&run), [tool::Outcome::Ok, tool::Outcome::Interrupted, tool::Outcome::Ok]);
-    assert_eq!((run.first(), run.turns()), (2, 2));
-    says(&mut run, text("done"));
-    assert_eq!(run.turns(), 3);
-
-    let config = RunConfig { max_turns: 2, ..CONFIG };
-    let (run, _) = Run::go_on(left, 2, 0, &config).unwrap();
-    assert_eq!(run.outcome(), Some(&Outcome::Exhausted(Limit::MaxTurns)));
-}
-
-#[test]
-fn a_halted_run_that_another_worker_left_still_waits_for_the_same() {
-    let mut halted = started();
-    says(&mut halted, calls(&["moor", "nobody", "moor"]));
-    let (mut run, warnings) = Run::go_on(halted.transcript().clone(), 0, 0, &CONFIG).unwrap();
-    assert_eq!(run.poll(), Some(Output::Done(Outcome::Suspended)));
-    assert_eq!(warnings, []);
-    assert_eq!((run.suspensions(), run.transcript()), (halted.suspensions(), halted.transcript()));
-    assert_eq!((run.first(), run.turns()), (0, 1));
-}
-
-#[test]
 fn parts_ride_beside_the_output_and_are_never_guessed_from_it() {
     let mut halted = started();
     says(&mut halted, calls(&["moor"]));

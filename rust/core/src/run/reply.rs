@@ -110,7 +110,7 @@ impl Run {
                     let effect = self.effect_id();
                     let (call, name) = (call.id.clone(), call.name.clone());
                     self.want(Effect::CallTool { id: effect, call, name, input, answer: None });
-                    Slot::Running { effect, answered: false }
+                    Slot::Running { effect, answer: None }
                 }
                 Ok((ToolKind::Relay, input)) => {
                     let (id, name, arguments) = (call.id.clone(), call.name.clone(), call.arguments.clone());
@@ -129,7 +129,7 @@ impl Run {
         self.close_turn_if_over();
     }
 
-    fn park_relayed(&mut self, relayed: Vec<(usize, RelayCall)>) {
+    pub(super) fn park_relayed(&mut self, relayed: Vec<(usize, RelayCall)>) {
         let (places, calls): (Vec<usize>, Vec<RelayCall>) = relayed.into_iter().unzip();
         if self.inline {
             for (at, call) in places.into_iter().zip(calls) {

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::answer::Answer;
-use crate::id::IdSource;
+use crate::id::{CallId, IdSource, RequestId};
 use crate::message::{Body, Message, Pending};
 use crate::repair::{self, Conflict, Warning};
 use crate::reply::Usage;
@@ -50,6 +50,14 @@ pub enum StartError {
     /// The history cannot be paired.
     #[error(transparent)]
     Broken(#[from] Conflict),
+    /// A waiting call was changed after it had parked.
+    #[error("the call {call} of {tool} is not the one that parked: its tool or arguments were changed since")]
+    CallChanged {
+        /// The call.
+        call: CallId,
+        /// Its tool, as the transcript now names it.
+        tool: String,
+    },
 }
 
 impl Run {
@@ -81,37 +89,6 @@ impl Run {
         Ok((run, warnings))
     }
 
-    /// Takes up a run that another worker left, as its transcript stands. `first` is the place of
-    /// that run's first message, and `turns` what it had used before. A halted transcript ends the
-    /// run at once: it waits for what it waited for.
-    pub fn go_on(
-        history: Transcript,
-        first: usize,
-        turns: u32,
-        config: &RunConfig,
-    ) -> Result<(Self, Vec<Warning>), StartError> {
-        let repair::Mended { transcript, mut warnings } = repair::mend(history)?;
-        if transcript.is_halted()
-            && let Ok(suspension) = Suspension::from_transcript(transcript.clone())
-            && let Some(request) = suspension.requests.first().cloned()
-        {
-            let mut run = Self::restore(suspension, &request, config);
-            run.first = first;
-            run.tell_outstanding();
-            run.close_turn_if_over();
-            return Ok((run, warnings));
-        }
-        let transcript = settle_unanswered(transcript, &mut warnings);
-        if !has_open_end(&transcript) {
-            return Err(StartError::NothingToDo);
-        }
-        let since = transcript.messages().iter().skip(first + 1).filter(|message| is_turn(message)).count();
-        let mut run = Self::new(transcript, first, config);
-        run.turns = turns.saturating_add(u32::try_from(since).unwrap_or(u32::MAX));
-        run.ask_model();
-        Ok((run, warnings))
-    }
-
     /// Resumes a halted transcript with an answer (contract 6). All checks come before any change.
     pub fn resume(
         history: Transcript,
@@ -130,7 +107,7 @@ impl Run {
             NotSuspended::Empty | NotSuspended::Settled | NotSuspended::Stale => why,
         })?;
         let steps = resume::plan(&suspension, pending, answer, missing, now_ms)?;
-        let mut run = Self::restore(suspension, pending, config);
+        let mut run = Self::restore(suspension, Some(pending), config);
         for (at, step) in steps {
             run.take_step(at, step, answer, tools);
         }
@@ -139,16 +116,21 @@ impl Run {
         Ok((run, warnings))
     }
 
-    fn restore(suspension: Suspension, pending: &Request, config: &RunConfig) -> Self {
+    /// The run as it was at its halt. Unmarked calls wait for `pending`, or for nothing yet.
+    pub(super) fn restore(suspension: Suspension, pending: Option<&Request>, config: &RunConfig) -> Self {
         let calls = suspension.calls().to_vec();
         let mut requests = suspension.requests;
-        if requests.iter().all(|request| request.id != pending.id) {
-            requests.push(pending.clone().cleaned());
-        }
+        requests.extend(
+            pending
+                .filter(|pending| requests.iter().all(|known| known.id != pending.id))
+                .cloned()
+                .map(Request::cleaned),
+        );
+        let unmarked = pending.map_or_else(|| RequestId::new(""), |pending| pending.id.clone());
         let slot = |parked| match parked {
             Parked::Settled(message) => Slot::Done(message),
             Parked::Waiting(request) => Slot::Waiting { request },
-            Parked::Unanswered => Slot::Waiting { request: pending.id.clone() },
+            Parked::Unanswered => Slot::Waiting { request: unmarked.clone() },
         };
         let slots = suspension.slots.into_iter().map(slot).collect();
         let first = suspension.prefix.len().saturating_sub(1);
@@ -158,7 +140,7 @@ impl Run {
         run
     }
 
-    fn new(transcript: Transcript, first: usize, config: &RunConfig) -> Self {
+    pub(super) fn new(transcript: Transcript, first: usize, config: &RunConfig) -> Self {
         Self {
             ids: IdSource::new(config.seed),
             max_turns: config.max_turns,
@@ -229,7 +211,7 @@ fn settle_unanswered(mut transcript: Transcript, warnings: &mut Vec<Warning>) ->
 
 /// Whether the model can go on from the last message: a prompt, results, or its own reply that the
 /// provider paused.
-fn has_open_end(transcript: &Transcript) -> bool {
+pub(super) fn has_open_end(transcript: &Transcript) -> bool {
     transcript.messages().last().is_some_and(|last| match last.body() {
         Body::User | Body::Tool(_) => true,
         Body::Assistant(_) => is_paused(last),
@@ -237,7 +219,7 @@ fn has_open_end(transcript: &Transcript) -> bool {
     })
 }
 
-fn is_turn(message: &Message) -> bool {
+pub(super) fn is_turn(message: &Message) -> bool {
     message.assistant().is_some() && !is_paused(message)
 }
 

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::answer::Answer;
 use crate::arguments;
 use crate::id::{CallId, EffectId, RequestId};
 use crate::json::Json;
@@ -26,8 +27,8 @@ pub(crate) struct Turn {
 /// Where one call stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Slot {
-    /// Its tool runs; `answered` when it had parked and runs once more.
-    Running { effect: EffectId, answered: bool },
+    /// Its tool runs; with the answer when it had parked and runs once more.
+    Running { effect: EffectId, answer: Option<Box<Answer>> },
     /// The host is being asked inline.
     Asking { effect: EffectId, request: RequestId },
     /// It is parked.
@@ -53,7 +54,7 @@ impl Slot {
         matches!(self, Self::Asking { .. })
     }
 
-    fn request(&self) -> Option<&RequestId> {
+    pub(crate) fn request(&self) -> Option<&RequestId> {
         match self {
             Self::Asking { request, .. } | Self::Waiting { request } => Some(request),
             Self::Running { .. } | Self::Done(_) => None,
@@ -129,24 +130,32 @@ impl Turn {
         slots.filter(move |(slot, _)| slot.request() == Some(request)).map(|(_, call)| &call.id)
     }
 
-    /// One message per call in call order; a parked call has a placeholder, the first placeholder
-    /// of a request holds all of it.
+    /// One message per call in call order; a parked call has a placeholder.
     pub(crate) fn into_messages(self, turns: u32) -> Vec<Message> {
-        let mut written: Vec<RequestId> = Vec::new();
-        let mut messages = Vec::with_capacity(self.slots.len());
-        for (at, slot) in self.slots.iter().enumerate() {
-            let message = match slot {
-                Slot::Done(message) => message.clone(),
-                Slot::Running { .. } => continue,
-                Slot::Asking { request: id, .. } | Slot::Waiting { request: id } => {
-                    let request = self.request_of(at).filter(|_| !written.contains(id)).cloned();
-                    written.push(id.clone());
-                    Message::placeholder(&self.calls[at].id, Pending { id: id.clone(), turns, request })
-                }
-            };
-            messages.push(message);
+        let mut placeholders = self.placeholders(turns).into_iter();
+        let message = |slot| match slot {
+            Slot::Done(message) => Some(message),
+            Slot::Running { .. } => None,
+            Slot::Asking { .. } | Slot::Waiting { .. } => placeholders.next().map(|(_, message)| message),
+        };
+        self.slots.into_iter().filter_map(message).collect()
+    }
+
+    /// The placeholders of the parked calls, with their places; the first one of a request holds all
+    /// of it.
+    pub(crate) fn placeholders(&self, turns: u32) -> Vec<(usize, Message)> {
+        let mut written: Vec<&RequestId> = Vec::new();
+        let mut placeholders = Vec::new();
+        for (at, (slot, call)) in self.slots.iter().zip(&self.calls).enumerate() {
+            let Some(id) = slot.request() else { continue };
+            let request = self.request_of(at);
+            let check = request.filter(|request| !request.is_relay()).map(|_| call.check());
+            let request = request.filter(|_| !written.contains(&id)).cloned();
+            written.push(id);
+            let pending = Pending { id: id.clone(), turns, check, request };
+            placeholders.push((at, Message::placeholder(&call.id, pending)));
         }
-        messages
+        placeholders
     }
 }
 

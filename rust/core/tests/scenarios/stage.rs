@@ -169,7 +169,7 @@ impl Ending {
     pub(crate) fn not_started(error: &StartError) -> Self {
         let kind = match error {
             StartError::Pending { .. } => "PendingError",
-            StartError::NothingToDo | StartError::Broken(_) => "TranscriptError",
+            StartError::NothingToDo | StartError::Broken(_) | StartError::CallChanged { .. } => "TranscriptError",
         };
         Self::refused(kind, error.to_string())
     }
