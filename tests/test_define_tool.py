@@ -381,3 +381,17 @@ async def test_a_thousand_calls_run_at_once():
 
     outputs = await asyncio.gather(*(call(wait, {"n": n}) for n in range(1_000)))
     assert [output.text for output in outputs] == [str(n) for n in range(1_000)]
+
+
+def test_a_tool_is_safe_to_retry_only_where_it_says_so():
+    def count() -> int:
+        """Counts."""
+        return 1
+
+    declared = [
+        define_tool(count),
+        define_tool(count, retry_safe=True),
+        define_tool(retry_safe=True)(count),
+        define_tool("count", "counts", None, lambda arguments, context: 1, retry_safe=True),
+    ]
+    assert [tool.retry_safe for tool in declared] == [False, True, True, True]

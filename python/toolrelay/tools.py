@@ -117,7 +117,8 @@ class Parked(Exception):  # noqa: N818 - no error: it may be raised to leave a d
 class Tool(Value):
     """A tool as the toolkit takes it; made by `define_tool` or `relay_tool`.
 
-    `schema` is this tool's own copy. Calling the tool calls its function.
+    `schema` is this tool's own copy. `retry_safe`: a call that was cut off by the end of its process may run again.
+    Calling the tool calls its function.
     """
 
     name: str
@@ -126,6 +127,7 @@ class Tool(Value):
     relay: bool
     function: Callable[..., Any] | None
     call: Call | None
+    retry_safe: bool
 
     def __init__(
         self,
@@ -135,6 +137,7 @@ class Tool(Value):
         relay: bool = False,
         function: Callable[..., Any] | None = None,
         call: Call | None = None,
+        retry_safe: bool = False,
     ) -> None:
         put(self, "name", name)
         put(self, "description", description)
@@ -142,6 +145,7 @@ class Tool(Value):
         put(self, "relay", relay)
         put(self, "function", function)
         put(self, "call", call)
+        put(self, "retry_safe", retry_safe)
 
     def invoke(self, arguments: bytes, context: ToolContext) -> Coroutine[Any, Any, ToolOutput | Parked]:
         """Runs the tool with its arguments as JSON; what goes wrong in it is an error output.
@@ -177,6 +181,8 @@ def define_tool(
     /,
     description: str | None = None,
     schema: Schema | None = None,
+    *,
+    retry_safe: bool = False,
 ) -> Tool: ...
 
 
@@ -186,6 +192,8 @@ def define_tool(
     description: str,
     schema: Schema | None,
     fn: Callable[[dict[str, Any], ToolContext], Any],
+    *,
+    retry_safe: bool = False,
 ) -> Tool: ...
 
 
@@ -194,6 +202,8 @@ def define_tool(
     name: str | None = None,
     description: str | None = None,
     schema: Schema | None = None,
+    *,
+    retry_safe: bool = False,
 ) -> Callable[[Callable[..., Any]], Tool]: ...
 
 
@@ -202,6 +212,8 @@ def define_tool(
     description: str | None = None,
     schema: Schema | None = None,
     fn: Callable[..., Any] | None = None,
+    *,
+    retry_safe: bool = False,
 ) -> Tool | Callable[[Callable[..., Any]], Tool]:
     """A tool that runs in this process.
 
@@ -213,6 +225,9 @@ def define_tool(
     variables. It returns text, any JSON value, pydantic models or dataclasses (the model reads their
     JSON; None is `null`), `Image` and `File` alone or in a list, or `pending(...)` to park the call.
     An exception is an error output `TypeName: message`; `ToolError` gives its text alone.
+
+    `retry_safe=True` says that the call may run again from its beginning: a worker that goes on with a stored
+    conversation whose process died does so, instead of telling the model that the call may have run (contract 7.6).
 
     >>> @define_tool
     ... async def tide(port: str, days: int = 1) -> dict[str, float]:
@@ -231,7 +246,7 @@ def define_tool(
         tool = _name(name)
         call = raw(tool, fn)
         told, own = _describe(tool, description), _own(tool, schema)
-        return Tool(tool, told, own, function=fn, call=call)
+        return Tool(tool, told, own, function=fn, call=call, retry_safe=retry_safe)
     frame = currentframe()
     scope = frame.f_back.f_locals if frame is not None and frame.f_back is not None else {}
 
@@ -239,7 +254,7 @@ def define_tool(
         tool = _name(name if isinstance(name, str) else getattr(function, "__name__", None))
         made = typed(tool, function, None if schema is None else _own(tool, schema), scope)
         told = _describe(tool, made.description if description is None else description)
-        return Tool(tool, told, made.schema, function=function, call=made.call)
+        return Tool(tool, told, made.schema, function=function, call=made.call, retry_safe=retry_safe)
 
     return define(name) if callable(name) else define
 

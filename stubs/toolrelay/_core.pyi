@@ -279,7 +279,7 @@ class SqliteStore:
 @final
 class NativeToolkit:
     BUILTIN_NAMES: ClassVar[list[str]]
-    def __new__(cls, tools: Sequence[tuple[str, str, str, bool, Tool]]) -> Self: ...
+    def __new__(cls, tools: Sequence[tuple[str, str, str, bool, bool, Tool]]) -> Self: ...
 
 @final
 class NativeClient:

@@ -5,7 +5,6 @@
 #[path = "support/tools.rs"]
 mod tools;
 
-use bytes::Bytes;
 use serde_json::{Value, json};
 use toolrelay_core::id::EffectId;
 use toolrelay_core::message::Message;
@@ -51,10 +50,6 @@ fn says(run: &mut Run, reply: Reply) {
 
 fn outcomes(run: &Run) -> Vec<tool::Outcome> {
     run.transcript().messages().iter().filter_map(|message| Some(message.result()?.outcome)).collect()
-}
-
-fn read(messages: &Value) -> Transcript {
-    Transcript::from_json(Bytes::from(messages.to_string())).unwrap()
 }
 
 #[test]

@@ -139,7 +139,9 @@ fn start_error(py: Python<'_>, error: &StartError) -> PyErr {
             let fields = [("calls", object(py, ids)), ("suspensions", requests(py, suspensions))];
             with(py, "PendingError", &text, &fields)
         }
-        StartError::NothingToDo | StartError::Broken(_) => raise(py, "TranscriptError", &text),
+        StartError::NothingToDo | StartError::Broken(_) | StartError::CallChanged { .. } => {
+            raise(py, "TranscriptError", &text)
+        }
     }
 }
 

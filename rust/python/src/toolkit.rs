@@ -24,16 +24,16 @@ impl NativeToolkit {
     #[classattr]
     const BUILTIN_NAMES: [&'static str; 10] = BUILTIN_NAMES;
 
-    /// Each tool: name, description, schema as JSON, whether it is a relay tool, the object.
+    /// Each tool: name, description, schema as JSON, whether it is a relay tool, whether it is safe to retry, the object.
     #[new]
-    fn new(py: Python<'_>, tools: Vec<(String, String, String, bool, Py<PyAny>)>) -> PyResult<Self> {
+    fn new(py: Python<'_>, tools: Vec<(String, String, String, bool, bool, Py<PyAny>)>) -> PyResult<Self> {
         let mut definitions = Vec::with_capacity(tools.len());
         let mut objects = Vec::with_capacity(tools.len());
-        for (name, description, schema, relay, object) in tools {
+        for (name, description, schema, relay, retry_safe, object) in tools {
             let schema = Json::parse(&schema)
                 .map_err(|error| errors::raise(py, "ToolkitError", &format!("the schema of {name:?}: {error}")))?;
             let kind = if relay { ToolKind::Relay } else { ToolKind::Local };
-            definitions.push(ToolDef { spec: ToolSpec { name, description, schema }, kind });
+            definitions.push(ToolDef { spec: ToolSpec { name, description, schema }, kind, retry_safe });
             objects.push(object);
         }
         let tools = Toolkit::new(definitions).map_err(|error| errors::toolkit_error(py, &error))?;

@@ -157,13 +157,14 @@ impl Client {
                 }
                 finish(run, warnings, &around, &mut NoLog).await
             }
-            Place::Conversation(id) => match self.claim(&id, start, &config, tools).await? {
-                Answered::Claimed(claimed) => {
-                    let Claimed { run, warnings, mut held } = *claimed;
-                    finish(run, warnings, &around, &mut held).await.map_err(|error| lease_lost(error, &held))
-                }
-                Answered::Before { replay, transcript, suspensions } => {
-                    Ok(Report::again(replay, transcript, suspensions))
+            Place::Conversation(id) => loop {
+                let config = RunConfig { seed: seed()?, ..config };
+                match self.claim(&id, &start, &config, tools).await? {
+                    Answered::Claimed(claimed) => return work(*claimed, &around).await,
+                    Answered::Left(claimed) => drop(work(*claimed, &around).await?),
+                    Answered::Before { replay, transcript, suspensions } => {
+                        return Ok(Report::again(replay, transcript, suspensions));
+                    }
                 }
             },
         }
@@ -172,17 +173,17 @@ impl Client {
     async fn claim(
         &self,
         id: &str,
-        start: Start,
+        start: &Start,
         config: &RunConfig,
         tools: &Toolkit,
     ) -> Result<Answered, ConversationError> {
         match start {
             Start::Prompt { prompt, on_pending } => {
-                let claimed = self.conversations.prompt(id, prompt, on_pending, config).await?;
+                let claimed = self.conversations.prompt(id, prompt.as_ref(), *on_pending, config, tools).await?;
                 Ok(Answered::Claimed(Box::new(claimed)))
             }
             Start::Answer { pending, answer, missing } => {
-                self.conversations.answer(id, &pending, &answer, missing, config, tools).await
+                self.conversations.answer(id, pending, answer, *missing, config, tools).await
             }
         }
     }
@@ -201,6 +202,12 @@ fn begin(
             Run::resume(history, &pending, &answer, missing, now, config, tools)?
         }
     })
+}
+
+/// Drives the run of a claimed conversation to its end.
+async fn work(claimed: Claimed, around: &Surroundings<'_>) -> Result<Report, RunError> {
+    let Claimed { run, warnings, mut held } = claimed;
+    finish(run, warnings, around, &mut held).await.map_err(|error| lease_lost(error, &held))
 }
 
 async fn finish(

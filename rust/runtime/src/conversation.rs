@@ -17,6 +17,7 @@ use toolrelay_core::message::Message;
 use toolrelay_core::repair::Warning;
 use toolrelay_core::request::Request;
 use toolrelay_core::run::{OnPending, Run, RunConfig};
+use toolrelay_core::tool::Tools;
 use toolrelay_core::transcript::Transcript;
 
 use crate::drive::now_ms;
@@ -63,14 +64,15 @@ impl Conversations {
         Self { store, owner: owner.into(), lease }
     }
 
-    /// Claims a conversation for a new prompt, or without one to go on from a settled transcript.
-    /// A conversation that does not exist begins with its first prompt.
+    /// Claims a conversation for a new prompt, or without one to go on from a settled transcript, or
+    /// from what a dead worker left. A conversation that does not exist begins with its first prompt.
     pub async fn prompt(
         &self,
         id: &str,
-        prompt: Option<Message>,
+        prompt: Option<&Message>,
         on_pending: OnPending,
         config: &RunConfig,
+        tools: &dyn Tools,
     ) -> Result<Claimed, ConversationError> {
         let id = ConversationId::new(id)?;
         for _ in 0..ATTEMPTS {
@@ -80,19 +82,33 @@ impl Conversations {
                 None => return Err(ConversationError::NotFound { id: id.to_string() }),
             };
             check_free(&id, &stored)?;
-            let transcript = stored::transcript(&stored)?;
-            let (run, warnings) = Run::start(transcript, prompt.clone(), on_pending, config)?;
-            let mut held = Held::new(self, id.clone(), &stored);
-            if on_pending == OnPending::Supersede {
-                held.settle_all(&stored.requests);
-            }
-            match held.claim(&run).await {
-                Ok(()) => return Ok(Claimed { run, warnings, held }),
-                Err(StoreError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+            let claimed = if prompt.is_none() && stored.state == State::Running {
+                self.take_over(&id, &stored, config, tools).await?
+            } else {
+                let transcript = stored::transcript(&stored)?;
+                let (run, warnings) = Run::start(transcript, prompt.cloned(), on_pending, config)?;
+                Held::new(self, id.clone(), &stored).claim(run, warnings).await?
+            };
+            if let Some(claimed) = claimed {
+                return Ok(claimed);
             }
         }
         Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+    }
+
+    /// Claims what a dead worker left; `None` when somebody else was faster.
+    async fn take_over(
+        &self,
+        id: &ConversationId,
+        stored: &Conversation,
+        config: &RunConfig,
+        tools: &dyn Tools,
+    ) -> Result<Option<Claimed>, ConversationError> {
+        let transcript = stored::transcript(stored)?;
+        let (run, warnings) = Run::go_on(&transcript, &stored::left(stored, &transcript), config, tools)?;
+        let mut held = Held::new(self, id.clone(), stored);
+        held.work_on_all(&stored.requests);
+        Ok(held.claim(run, warnings).await?)
     }
 
     /// Leaves a mark in the store: an empty conversation of this id. Of all callers with one id

@@ -22,6 +22,8 @@ pub struct ToolDef {
     pub spec: ToolSpec,
     /// How its calls are settled.
     pub kind: ToolKind,
+    /// Whether a call that was cut off may run again from its beginning (contract 7.6).
+    pub retry_safe: bool,
 }
 
 /// Why a toolkit cannot be built. The toolkit is as it was.
@@ -72,6 +74,7 @@ pub struct Toolkit {
 #[derive(Debug)]
 struct Entry {
     kind: ToolKind,
+    retry_safe: bool,
     schema: Validator,
 }
 
@@ -105,7 +108,7 @@ impl Toolkit {
         self.by_name.insert(name, at);
         self.by_wire_name.insert(wire_name, at);
         self.specs.push(tool.spec);
-        self.entries.push(Entry { kind: tool.kind, schema });
+        self.entries.push(Entry { kind: tool.kind, retry_safe: tool.retry_safe, schema });
         Ok(())
     }
 
@@ -143,6 +146,10 @@ impl Tools for Toolkit {
         let Some(at) = self.position(name) else { return Ok(()) };
         let schema = &self.entries[at].schema;
         if schema.is_valid(input) { Ok(()) } else { Err(fault::faults(schema, input)) }
+    }
+
+    fn is_retry_safe(&self, name: &str) -> bool {
+        self.position(name).is_some_and(|at| self.entries[at].retry_safe)
     }
 
     fn names(&self) -> Vec<&str> {

@@ -190,6 +190,7 @@ fn toolkit(scenario: &Scenario) -> Toolkit {
         ToolDef {
             spec: ToolSpec { name: name.clone(), description: format!("What {name} does."), schema },
             kind: if spec["kind"] == "relay" { ToolKind::Relay } else { ToolKind::Local },
+            retry_safe: false,
         }
     };
     Toolkit::new(scenario.tools.iter().map(tool).collect()).unwrap()

@@ -21,9 +21,9 @@ impl Run {
     }
 
     /// The answers with which tools of the turn under way run once more.
-    pub fn answers(&self) -> Vec<&Answer> {
-        let answer = |slot| match slot {
-            &Slot::Running { ref answer, .. } => answer.as_deref(),
+    pub fn answers<'a>(&'a self) -> Vec<&'a Answer> {
+        let answer = |slot: &'a Slot| match slot {
+            Slot::Running { answer, .. } => answer.as_deref(),
             Slot::Asking { .. } | Slot::Waiting { .. } | Slot::Done(_) => None,
         };
         self.turn().map_or_else(Vec::new, |turn| turn.slots.iter().filter_map(answer).collect())

@@ -2,11 +2,10 @@
 //! another one is told so (contract 7.2 to 7.4).
 
 use toolrelay_core::answer::Answer;
-use toolrelay_core::message::{Body, Message};
 use toolrelay_core::repair::Warning;
 use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
-use toolrelay_core::run::{Run, RunConfig};
+use toolrelay_core::run::{Left, Run, RunConfig};
 use toolrelay_core::tool::Tools;
 use toolrelay_core::transcript::Transcript;
 
@@ -21,6 +20,8 @@ use crate::store::{Conversation, ConversationId, StoreError, StoredRequest};
 pub enum Answered {
     /// This caller works on it.
     Claimed(Box<Claimed>),
+    /// This caller first ends what a dead worker left; the answer is then to be given anew.
+    Left(Box<Claimed>),
     /// It was worked on before; this is what came of it.
     Before {
         /// How that run ended.
@@ -52,7 +53,8 @@ impl Conversations {
             // Read after the conversation, so that it is never the older of the two. When it is the
             // newer one, what follows does not fit or its claim is a conflict, and all is read anew.
             let Some(row) = self.store.request(&id, pending.id.as_str()).await? else {
-                let expected = stored.requests.iter().map(|row| row.id.clone()).collect();
+                let waiting = stored.requests.iter().filter(|row| !stored::is_worked_on(row));
+                let expected = waiting.map(|row| row.id.clone()).collect();
                 return Err(ResumeError::WrongRequest { expected, found: pending.id.clone() }.into());
             };
             let mut held = Held::new(self, id.clone(), &stored);
@@ -60,28 +62,36 @@ impl Conversations {
                 if let Some(replay) = Replay::read(&row, at) {
                     return self.tell_again(&id, replay).await;
                 }
-                let started = match go_on(&stored, &row, config) {
+                let started = match go_on(&stored, &row, config, tools) {
                     // What was loaded may be from before the claim that the row tells of.
                     Err(ConversationError::AlreadyAnswered { .. }) if !self.is_current(&id, &stored).await? => continue,
                     started => started?,
                 };
-                held.answer(row, at);
+                held.work_on_all(&stored.requests);
+                if !stored::is_worked_on(&row) {
+                    held.work_on(&row.id, at);
+                }
+                held.change(StoredRequest { settled: false, ..row });
                 started
             } else {
-                if row.settled {
+                if row.settled || stored::is_worked_on(&row) {
                     return Err(ConversationError::AlreadyAnswered { request: row.id });
                 }
                 check_free(&id, &stored)?;
                 let history = stored::transcript(&stored)?;
+                if stored.requests.iter().any(stored::is_worked_on) {
+                    match self.take_over(&id, &stored, config, tools).await? {
+                        Some(claimed) => return Ok(Answered::Left(Box::new(claimed))),
+                        None => continue,
+                    }
+                }
                 let started = Run::resume(history, pending, answer, missing, Some(now_ms()), config, tools)?;
-                let at = row.answers.len();
-                held.answer(with_answer(row, answer), at);
+                held.work_on(&row.id, row.answers.len());
+                held.change(stored::with_answer(row, answer));
                 started
             };
-            match held.claim(&run).await {
-                Ok(()) => return Ok(Answered::Claimed(Box::new(Claimed { run, warnings, held }))),
-                Err(StoreError::Conflict { .. }) => {}
-                Err(error) => return Err(error.into()),
+            if let Some(claimed) = held.claim(run, warnings).await? {
+                return Ok(Answered::Claimed(Box::new(claimed)));
             }
         }
         Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
@@ -115,6 +125,7 @@ fn go_on(
     stored: &Conversation,
     row: &StoredRequest,
     config: &RunConfig,
+    tools: &dyn Tools,
 ) -> Result<(Run, Vec<Warning>), ConversationError> {
     if lease_left(stored).is_some() {
         return Err(ConversationError::AnswerInProgress { request: row.id.clone() });
@@ -124,27 +135,15 @@ fn go_on(
     let place = row.slots.first().and_then(|slot| usize::try_from(slot.seq).ok()).unwrap_or(0);
     let (before, after) = transcript.messages().split_at_checked(place).ok_or_else(gone_on)?;
     let first = before.iter().rposition(|message| message.assistant().is_some()).unwrap_or(0);
-    if after.iter().any(is_prompt) {
+    if after.iter().any(stored::is_prompt) {
         return Err(gone_on());
     }
-    let turns = stored::turns_of(row)?;
-    Run::go_on(transcript, first, turns, config).map_err(|_| gone_on())
-}
-
-fn is_prompt(message: &Message) -> bool {
-    matches!(message.body(), Body::User)
+    let left = Left { first, turns: stored::turns_of(row)?, answers: stored::answers(stored) };
+    Run::go_on(&transcript, &left, config, tools).map_err(|_| gone_on())
 }
 
 /// Where among the answers of the request this very one stands.
 fn place_of(answer: &Answer, row: &StoredRequest) -> Option<usize> {
     let new = serde_json::to_vec(answer).ok()?;
     row.answers.iter().position(|old| same(old, &new))
-}
-
-/// The row of a request that gets an answer. What the answer leaves waiting is known when the run
-/// halts again.
-fn with_answer(mut row: StoredRequest, answer: &Answer) -> StoredRequest {
-    row.answers.push(serde_json::to_vec(answer).unwrap_or_default().into());
-    row.settled = true;
-    row
 }

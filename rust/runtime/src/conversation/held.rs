@@ -2,17 +2,19 @@
 //! version that the claim made (contract 7.2).
 
 mod doubt;
+mod rows;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use bytes::Bytes;
+use toolrelay_core::repair::Warning;
 use toolrelay_core::run::Run;
 
-use crate::conversation::{Conversations, Replay, stored};
+use crate::conversation::{Claimed, Conversations, stored};
 use crate::drive::{Log, now_ms};
 use crate::store::{Conversation, ConversationId, Lease, State, Store, StoreError, StoredRequest, Write};
 
@@ -38,12 +40,12 @@ pub struct Held {
     floor: u64,
     /// Places above `floor` that are written.
     written: BTreeSet<u64>,
-    /// Open requests that the store has.
-    known: BTreeSet<String>,
+    /// The requests that are not settled, as the store has them.
+    open: BTreeMap<String, StoredRequest>,
     /// Requests whose row changes with the claim.
     changed: Vec<StoredRequest>,
-    /// The request that this run answers, and the place of the answer among its answers.
-    answered: Option<(StoredRequest, usize)>,
+    /// The answers that this run works on: the request's id, and the place among its answers.
+    works_on: Vec<(String, usize)>,
 }
 
 impl Held {
@@ -62,9 +64,9 @@ impl Held {
             doubt: None,
             floor: in_place as u64,
             written: stored.messages[in_place..].iter().map(|(seq, _)| *seq).collect(),
-            known: stored.requests.iter().map(|request| request.id.clone()).collect(),
+            open: stored.requests.iter().map(|request| (request.id.clone(), request.clone())).collect(),
             changed: Vec::new(),
-            answered: None,
+            works_on: Vec::new(),
         }
     }
 
@@ -73,33 +75,49 @@ impl Held {
         &self.id
     }
 
-    /// Settles every open request without an answer.
-    pub(super) fn settle_all(&mut self, requests: &[StoredRequest]) {
-        self.changed.extend(requests.iter().map(|request| StoredRequest { settled: true, ..request.clone() }));
+    /// This row changes with the claim.
+    pub(super) fn change(&mut self, row: StoredRequest) {
+        self.changed.push(row);
     }
 
-    /// The run works on the answer at place `at` of this request's answers.
-    pub(super) fn answer(&mut self, request: StoredRequest, at: usize) {
-        self.known.insert(request.id.clone());
-        self.changed.push(request.clone());
-        self.answered = Some((request, at));
+    /// The run works on the answers that a dead worker had taken.
+    pub(super) fn work_on_all(&mut self, requests: &[StoredRequest]) {
+        for row in requests.iter().filter(|row| stored::is_worked_on(row)) {
+            self.work_on(&row.id, row.answers.len().saturating_sub(1));
+        }
     }
 
-    /// The compare-and-set that takes the lease. A run that is over already is written whole.
-    pub(super) async fn claim(&mut self, run: &Run) -> Result<(), StoreError> {
-        self.write(run).await
+    /// The run works on the answer at place `at` of a request's answers.
+    pub(super) fn work_on(&mut self, request: &str, at: usize) {
+        self.works_on.push((request.to_owned(), at));
     }
 
-    async fn write(&mut self, run: &Run) -> Result<(), StoreError> {
-        let append = self.unwritten(run);
+    /// The compare-and-set that takes the lease; `None` when somebody else was faster. A run that is
+    /// over already is written whole.
+    pub(super) async fn claim(mut self, run: Run, warnings: Vec<Warning>) -> Result<Option<Claimed>, StoreError> {
+        let append = self.unwritten(&run);
+        let requests = self.rows(&run, &append);
+        match self.write(&run, append, requests).await {
+            Ok(()) => Ok(Some(Claimed { run, warnings, held: self })),
+            Err(StoreError::Conflict { .. }) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write(
+        &mut self,
+        run: &Run,
+        append: Vec<(u64, Bytes)>,
+        requests: Vec<StoredRequest>,
+    ) -> Result<(), StoreError> {
         let (state, lease) = match run.outcome() {
             None => (State::Running, Some(self.lease())),
             Some(_) if run.suspensions().is_empty() => (State::Idle, None),
             Some(_) => (State::Pending, None),
         };
         let places: Vec<u64> = append.iter().map(|(seq, _)| *seq).collect();
-        let requests = self.rows(run);
-        self.commit(Write { append, requests, ..self.bare(state, lease) }).await?;
+        self.commit(Write { append, requests: requests.clone(), ..self.bare(state, lease) }).await?;
+        self.take_rows(requests);
         self.closed = run.outcome().is_some();
         self.changed.clear();
         self.written.extend(places);
@@ -140,35 +158,20 @@ impl Held {
         let rows = real.map(|(at, message)| (at as u64, message.to_bytes()));
         rows.filter(|(seq, _)| *seq >= self.floor && !self.written.contains(seq)).collect()
     }
-
-    /// The requests whose rows change: with the claim, and at the end the outstanding ones and the
-    /// outcome of the answered one.
-    fn rows(&self, run: &Run) -> Vec<StoredRequest> {
-        let mut rows = self.changed.clone();
-        if run.outcome().is_none() {
-            return rows;
-        }
-        let open = stored::open_requests(run, now_ms());
-        if let Some((request, at)) = &self.answered {
-            let settled = open.iter().all(|row| row.id != request.id);
-            let outcome = Replay::of(run, &open).map(|replay| replay.written(request, *at));
-            let outcome = outcome.or_else(|| request.outcome.clone());
-            rows.retain(|row| row.id != request.id);
-            rows.push(StoredRequest { settled, outcome, ..request.clone() });
-        }
-        rows.extend(open.into_iter().filter(|row| !self.known.contains(&row.id)));
-        rows
-    }
 }
 
 #[async_trait]
 impl Log for Held {
     async fn save(&mut self, run: &Run) -> Result<(), StoreError> {
-        let over = run.outcome().is_some();
-        if self.closed || (!over && self.unwritten(run).is_empty()) {
+        if self.closed {
             return Ok(());
         }
-        self.write(run).await
+        let append = self.unwritten(run);
+        let requests = self.rows(run, &append);
+        if run.outcome().is_none() && append.is_empty() && requests.is_empty() {
+            return Ok(());
+        }
+        self.write(run, append, requests).await
     }
 
     async fn renew(&mut self) -> Result<(), StoreError> {

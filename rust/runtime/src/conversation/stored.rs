@@ -4,24 +4,58 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use toolrelay_core::answer::Answer;
 use toolrelay_core::id::{CallId, RequestId};
-use toolrelay_core::message::{Message, Pending};
+use toolrelay_core::message::{Body, Message, Pending};
 use toolrelay_core::request::Request;
-use toolrelay_core::run::Run;
+use toolrelay_core::run::{Left, Run};
 use toolrelay_core::suspension::Suspension;
 use toolrelay_core::transcript::{Transcript, TranscriptError};
 
+use crate::conversation::Replay;
 use crate::store::{Conversation, Slot, StoredRequest};
 
 /// The transcript of a stored conversation, with placeholders for what its open requests wait for.
 /// A gap that no request explains stays open: its call was under way when a worker died.
 pub(super) fn transcript(stored: &Conversation) -> Result<Transcript, TranscriptError> {
     let is_empty = |slot: &Slot| stored.messages.binary_search_by_key(&slot.seq, |(seq, _)| *seq).is_err();
-    let waiting = stored.requests.iter().map(|row| StoredRequest {
+    let waiting = stored.requests.iter().filter(|row| !is_worked_on(row)).map(|row| StoredRequest {
         slots: row.slots.iter().filter(|slot| is_empty(slot)).cloned().collect(),
         ..row.clone()
     });
     transcript_until(stored, usize::MAX, &waiting.collect::<Vec<_>>())
+}
+
+/// Whether the last answer that was taken is worked on, or its worker died: nothing waits for an answer then.
+pub(super) fn is_worked_on(row: &StoredRequest) -> bool {
+    !row.settled && row.answers.len().checked_sub(1).is_some_and(|last| Replay::read(row, last).is_none())
+}
+
+/// The row of a request that gets an answer.
+pub(super) fn with_answer(mut row: StoredRequest, answer: &Answer) -> StoredRequest {
+    row.answers.push(serde_json::to_vec(answer).unwrap_or_default().into());
+    row
+}
+
+/// What a dead worker left, seen from the last prompt.
+pub(super) fn left(stored: &Conversation, transcript: &Transcript) -> Left {
+    let prompt = transcript.messages().iter().rposition(is_prompt);
+    Left { first: prompt.unwrap_or(0), turns: 0, answers: answers(stored) }
+}
+
+pub(super) fn is_prompt(message: &Message) -> bool {
+    matches!(message.body(), Body::User)
+}
+
+/// The answers that a dead worker had taken, with the calls that they were for.
+pub(super) fn answers(stored: &Conversation) -> Vec<(CallId, Answer)> {
+    let mut answers = Vec::new();
+    for row in stored.requests.iter().filter(|row| is_worked_on(row)) {
+        if let Some(answer) = row.answers.last().and_then(|json| serde_json::from_slice::<Answer>(json).ok()) {
+            answers.extend(row.slots.iter().map(|slot| (CallId::new(&slot.call), answer.clone())));
+        }
+    }
+    answers
 }
 
 /// The transcript as it was when it had `end` messages and these requests waited at their slots.
@@ -53,36 +87,44 @@ pub(super) fn outstanding(transcript: &Transcript) -> Vec<Request> {
 }
 
 fn placeholders(row: &StoredRequest) -> Result<Vec<(u64, Message)>, TranscriptError> {
-    let Body { turns, request } = body_of(row)?;
+    let Kept { turns, check, request } = body_of(row)?;
     let mut whole = Some(request);
     let placeholder = |slot: &Slot| {
-        let pending = Pending { id: RequestId::new(&row.id), turns, request: whole.take() };
+        let pending = Pending { id: RequestId::new(&row.id), turns, check: check.clone(), request: whole.take() };
         (slot.seq, Message::placeholder(&CallId::new(&slot.call), pending))
     };
     Ok(row.slots.iter().map(placeholder).collect())
 }
 
-/// The requests that the placeholders of a run stand for, as rows made at this time.
+/// The requests that calls of a run wait for, as rows made at this time.
 pub(super) fn open_requests(run: &Run, made_at_ms: i64) -> Vec<StoredRequest> {
-    let mut open: Vec<StoredRequest> = Vec::new();
-    for (at, message) in run.transcript().messages().iter().enumerate().skip(run.first()) {
-        let Some((result, pending)) = message.result().and_then(|result| Some((result, result.pending.as_ref()?)))
-        else {
-            continue;
-        };
-        let slot = Slot { seq: at as u64, call: result.call.to_string() };
-        match open.iter_mut().find(|row| row.id == pending.id.as_str()) {
-            Some(row) => row.slots.push(slot),
-            None => {
-                open.extend(pending.request.as_ref().map(|request| new_row(request, pending.turns, slot, made_at_ms)));
-            }
+    let mut open = Vec::new();
+    if run.outcome().is_none() {
+        for (at, message) in run.parked() {
+            add_slot(&mut open, at, &message, made_at_ms);
         }
+        return open;
+    }
+    for (at, message) in run.transcript().messages().iter().enumerate().skip(run.first()) {
+        add_slot(&mut open, at, message, made_at_ms);
     }
     open
 }
 
-fn new_row(request: &Request, turns: u32, slot: Slot, made_at_ms: i64) -> StoredRequest {
-    let body = Body { turns, request: request.clone() };
+/// Adds the place of a placeholder to the row of its request.
+fn add_slot(open: &mut Vec<StoredRequest>, at: usize, message: &Message, made_at_ms: i64) {
+    let Some((result, pending)) = message.result().and_then(|result| Some((result, result.pending.as_ref()?))) else {
+        return;
+    };
+    let slot = Slot { seq: at as u64, call: result.call.to_string() };
+    match open.iter_mut().find(|row| row.id == pending.id.as_str()) {
+        Some(row) => row.slots.push(slot),
+        None => open.extend(pending.request.as_ref().map(|request| new_row(request, pending, slot, made_at_ms))),
+    }
+}
+
+fn new_row(request: &Request, pending: &Pending, slot: Slot, made_at_ms: i64) -> StoredRequest {
+    let body = Kept { turns: pending.turns, check: pending.check.clone(), request: request.clone() };
     StoredRequest {
         id: request.id.to_string(),
         slots: vec![slot],
@@ -100,14 +142,16 @@ pub(super) fn turns_of(row: &StoredRequest) -> Result<u32, TranscriptError> {
     body_of(row).map(|body| body.turns)
 }
 
-fn body_of(row: &StoredRequest) -> Result<Body, TranscriptError> {
+fn body_of(row: &StoredRequest) -> Result<Kept, TranscriptError> {
     serde_json::from_slice(&row.body)
         .map_err(|error| TranscriptError::Shape { reason: format!("request {}: {:?} error", row.id, error.classify()) })
 }
 
 /// The body of a stored request.
 #[derive(Serialize, Deserialize)]
-struct Body {
+struct Kept {
     turns: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    check: Option<String>,
     request: Request,
 }

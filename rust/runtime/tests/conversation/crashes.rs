@@ -170,30 +170,6 @@ async fn a_death_wherever_a_run_waits_loses_nothing_and_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn a_crash_with_tools_under_way_keeps_the_finished_and_marks_the_others() {
-    for world in World::each(&[calls(&[("a", "slow"), ("b", "note"), ("c", "click")]), says("picked up")]) {
-        let working = tokio::spawn({
-            let world = world.clone();
-            async move { world.ask("go").await }
-        });
-        while world.ran().len() < 2 {
-            sleep(Duration::from_millis(1)).await;
-        }
-        sleep(Duration::from_millis(30)).await;
-        working.abort();
-        assert!(working.await.unwrap_err().is_cancelled());
-
-        world.store.leases_are_over(true);
-        let report = world.go_on().await.unwrap();
-        let expected = ["a: interrupted", "b: note done", "c: interrupted", "model: picked up"];
-        assert_eq!(play(&report.transcript)[2..], expected);
-        let text = report.transcript.messages()[2].text();
-        assert!(text.contains("may have run"), "{text}");
-        assert_eq!(world.ran(), ["a", "b"]);
-    }
-}
-
-#[tokio::test]
 async fn a_crash_while_one_of_two_answers_is_worked_on_leaves_the_other_request_open() {
     let replies = [calls(&[("a", "pay"), ("b", "click")]), says("picked up")];
     for again in [true, false] {

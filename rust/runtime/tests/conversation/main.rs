@@ -7,5 +7,6 @@ mod at_rest;
 mod claims;
 mod crashes;
 mod faulty;
+mod recovery;
 mod trouble;
 mod world;

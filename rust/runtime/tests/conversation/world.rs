@@ -33,6 +33,7 @@ use crate::faulty::Faulty;
 
 pub(crate) const ID: &str = "c-1";
 pub(crate) type Ended = Result<Report, RunError>;
+pub(crate) type Answering = fn(&Request) -> Answer;
 
 /// A process with everything around it. Clones are further workers on the same store.
 #[derive(Clone)]
@@ -41,7 +42,7 @@ pub(crate) struct World {
     pub(crate) stage: Arc<Stage>,
     toolkit: Arc<Toolkit>,
     pub(crate) lease: Duration,
-    pub(crate) inline: bool,
+    inline: bool,
     _folder: Option<Arc<TempDir>>,
 }
 
@@ -54,8 +55,12 @@ pub(crate) struct Stage {
     pub(crate) failures: AtomicUsize,
     /// A model call takes a permit and keeps it.
     pub(crate) model: Semaphore,
-    /// A call of the tool `slow` takes a permit and keeps it.
+    /// A call of the tools `slow` and `count`, and of `vote` and `pay_slowly` with an answer, takes a permit and keeps it.
     pub(crate) slow: Semaphore,
+    /// What the host was asked inline.
+    pub(crate) asked: Mutex<Vec<Request>>,
+    /// How it answers inline; nothing, never, where there is none.
+    pub(crate) inline: Mutex<Option<Answering>>,
     /// The calls that ran, with `+` behind those that had an answer.
     ran: Mutex<Vec<String>>,
 }
@@ -68,18 +73,24 @@ impl World {
             failures: AtomicUsize::new(0),
             model: Semaphore::new(Semaphore::MAX_PERMITS),
             slow: Semaphore::new(0),
+            asked: Mutex::default(),
+            inline: Mutex::default(),
             ran: Mutex::default(),
         };
         let tools = [
             ("note", ToolKind::Local),
             ("pay", ToolKind::Local),
             ("slow", ToolKind::Local),
+            ("count", ToolKind::Local),
+            ("vote", ToolKind::Local),
+            ("pay_slowly", ToolKind::Local),
             ("click", ToolKind::Relay),
             ("type", ToolKind::Relay),
         ];
         let define = |(name, kind): (&str, ToolKind)| {
             let schema = Json::parse(r#"{"type":"object"}"#).unwrap();
-            ToolDef { spec: ToolSpec { name: name.into(), description: String::new(), schema }, kind }
+            let spec = ToolSpec { name: name.into(), description: String::new(), schema };
+            ToolDef { spec, kind, retry_safe: ["count", "vote"].contains(&name) }
         };
         Self {
             store: Faulty::new(store),
@@ -104,6 +115,11 @@ impl World {
     /// The same scenario over each store.
     pub(crate) fn each(replies: &[Reply]) -> [Self; 2] {
         [Self::in_memory(replies.to_vec()), Self::in_sqlite(replies.to_vec())]
+    }
+
+    /// The same, with a client that asks inline.
+    pub(crate) fn inline(self) -> Self {
+        Self { inline: true, ..self }
     }
 
     async fn run(&self, start: Start, stop: CancellationToken) -> Ended {
@@ -200,14 +216,14 @@ impl Host for ScriptedHost {
         Box::pin(async move {
             yield_now().await;
             match (call.name.as_str(), &call.answer) {
-                ("pay", None) => ToolEnd::Parked(Park {
+                ("pay" | "vote" | "pay_slowly", None) => ToolEnd::Parked(Park {
                     kind: "approval".into(),
                     prompt: "pay?".into(),
                     url: None,
                     data: None,
                     expires_at: None,
                 }),
-                ("slow", _) => {
+                ("slow" | "count" | "vote" | "pay_slowly", _) => {
                     stage.slow.acquire().await.unwrap().forget();
                     ToolEnd::Finished(ToolOutput::text("at last"))
                 }
@@ -216,8 +232,14 @@ impl Host for ScriptedHost {
         })
     }
 
-    fn ask(&self, _request: Request) -> BoxFuture<'static, AskEnd> {
-        Box::pin(async { AskEnd::Failed })
+    fn ask(&self, request: Request) -> BoxFuture<'static, AskEnd> {
+        let stage = Arc::clone(&self.0);
+        stage.asked.lock().unwrap().push(request.clone());
+        let answer = *stage.inline.lock().unwrap();
+        match answer {
+            Some(answer) => Box::pin(async move { AskEnd::Answered(answer(&request)) }),
+            None => Box::pin(std::future::pending()),
+        }
     }
 }
 

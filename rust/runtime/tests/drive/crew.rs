@@ -162,6 +162,7 @@ pub(crate) fn toolkit(local: &[&str]) -> Toolkit {
     let tool = |name: &str, kind| ToolDef {
         spec: ToolSpec { name: name.to_owned(), description: String::new(), schema: Json::empty_object() },
         kind,
+        retry_safe: false,
     };
     let mut tools: Vec<ToolDef> = local.iter().map(|name| tool(name, ToolKind::Local)).collect();
     tools.push(tool("moor", ToolKind::Relay));
