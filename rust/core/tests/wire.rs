@@ -12,6 +12,8 @@ mod anthropic_stream;
 mod choice;
 #[path = "wire/import.rs"]
 mod import;
+#[path = "wire/moved.rs"]
+mod moved;
 #[path = "wire/names.rs"]
 mod names;
 #[path = "wire/openai.rs"]

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use crate::json::quoted;
 use crate::wire::content::Part;
-use crate::wire::media::{File, Image};
+use crate::wire::media::{File, Image, data_url};
 
 /// Appends a list of parts.
 pub(super) fn push_list(out: &mut Vec<u8>, parts: &[&RawValue]) {
@@ -42,11 +42,21 @@ fn input_image(image: &Image<'_>) -> String {
 }
 
 fn input_file(file: &File<'_>) -> String {
-    let source = match (file.data.as_deref(), file.id.as_deref()) {
-        (Some(url), _) if url.starts_with("https://") || url.starts_with("http://") => ("file_url", url),
-        (Some(data), _) => ("file_data", data),
-        (None, id) => ("file_id", id.unwrap_or_default()),
+    let name = file.filename.as_deref();
+    let (name, key, source) = match (file.data.as_deref(), file.id.as_deref()) {
+        (Some(url), _) if url.starts_with("https://") || url.starts_with("http://") => (name, "file_url", url),
+        (Some(data), _) => (name.or(Some(name_for(data))), "file_data", data),
+        (None, id) => (name, "file_id", id.unwrap_or_default()),
     };
-    let name = file.filename.as_ref().map(|name| format!(r#""filename":{},"#, quoted(name))).unwrap_or_default();
-    format!(r#"{{"type":"input_file",{name}"{}":{}}}"#, source.0, quoted(source.1))
+    let name = name.map(|name| format!(r#""filename":{},"#, quoted(name))).unwrap_or_default();
+    format!(r#"{{"type":"input_file",{name}"{key}":{}}}"#, quoted(source))
+}
+
+/// The name of a file that has none: the provider demands one.
+fn name_for(data: &str) -> &'static str {
+    match data_url(data) {
+        Some(("application/pdf", _)) => "file.pdf",
+        Some((kind, _)) if kind.starts_with("text/") => "file.txt",
+        Some(_) | None => "file",
+    }
 }

@@ -1,0 +1,76 @@
+//! Transcripts that move from one style to another (contract 8.3).
+
+use bytes::Bytes;
+use toolrelay_core::id::CallId;
+use toolrelay_core::message::Message;
+use toolrelay_core::tool::{Outcome, ToolOutput};
+use toolrelay_core::transcript::Transcript;
+use toolrelay_core::wire::Style;
+
+use crate::{answered, asked, call, messages_of, parts, read};
+
+const IMAGE: &str =
+    r#"[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]"#;
+
+/// A reply with a thought, a text and two calls: its body, and what of it no other style can take.
+fn reply(style: Style) -> (&'static str, &'static str) {
+    match style {
+        Style::OpenAi => (
+            r#"{"choices":[{"message":{"role":"assistant","content":"so be it","reasoning_content":"hmm","tool_calls":[
+                {"id":"k1","type":"function","function":{"name":"snap","arguments":"{\"n\":1}"}},
+                {"id":"k2","type":"function","function":{"name":"moor","arguments":"{}"}}]}}]}"#,
+            r#""reasoning_content":"hmm""#,
+        ),
+        Style::OpenAiResponses => (
+            r#"{"output":[{"type":"reasoning","id":"rs_1","summary":[{"type":"summary_text","text":"hmm"}],"encrypted_content":"c2ln"},
+                {"type":"message","id":"msg_1","role":"assistant","content":[{"type":"output_text","text":"so be it"}]},
+                {"type":"function_call","id":"fc_1","call_id":"k1","name":"snap","arguments":"{\"n\":1}"},
+                {"type":"web_search_call","id":"ws_1","status":"completed"},
+                {"type":"function_call","id":"fc_2","call_id":"k2","name":"moor","arguments":"{}"}]}"#,
+            r#""text":"hmm"}],"encrypted_content":"c2ln"}"#,
+        ),
+        Style::Anthropic => (
+            r#"{"content":[{"type":"thinking","thinking":"hmm","signature":"c2ln"},{"type":"text","text":"so be it"},
+                {"type":"tool_use","id":"k1","name":"snap","input":{"n":1}},
+                {"type":"server_tool_use","id":"ws_1","name":"web_search","input":{}},
+                {"type":"tool_use","id":"k2","name":"moor","input":{}}]}"#,
+            r#""thinking":"hmm","signature":"c2ln""#,
+        ),
+    }
+}
+
+/// A prompt with an image, that reply, a result with an image and one that failed, as they were saved.
+fn transcript(style: Style) -> Transcript {
+    let reply = style.decode(reply(style).0.as_bytes()).unwrap();
+    let calls = vec![call("k1", "snap", r#"{"n":1}"#), call("k2", "moor", "{}")];
+    let snapped = ToolOutput { text: "a chart".into(), parts: Some(parts(IMAGE)), outcome: Outcome::Ok };
+    let messages = vec![
+        Message::user_parts(&parts(IMAGE)),
+        Message::assistant_reply(&reply.text, calls, reply.provider),
+        Message::tool_result(&CallId::new("k1"), &snapped),
+        Message::tool_result(&CallId::new("k2"), &ToolOutput::failed(Outcome::Error, "the reef")),
+        Message::user("go on"),
+    ];
+    Transcript::from_json(Bytes::from(Transcript::new(messages).to_json())).unwrap()
+}
+
+#[test]
+fn every_style_takes_the_transcripts_of_every_other() {
+    for from in Style::ALL {
+        let transcript = transcript(from);
+        for to in Style::ALL {
+            let body = messages_of(to, transcript.messages());
+            let (shown, text) = (read(&body), String::from_utf8(body).unwrap());
+            assert_eq!(asked(to, &shown), ["k1", "k2"], "{from:?} to {to:?}: {text}");
+            assert_eq!(answered(to, &shown), ["k1", "k2"], "{from:?} to {to:?}: {text}");
+            for said in ["so be it", "a chart", "the reef", "go on"] {
+                assert_eq!(text.matches(said).count(), 1, "{said} from {from:?} to {to:?}: {text}");
+            }
+            assert_eq!(text.matches("iVBORw0KGgo=").count(), 2, "{from:?} to {to:?}: {text}");
+            let (_, own) = reply(from);
+            assert_eq!(text.contains(own), from == to, "{from:?} to {to:?}: {text}");
+            let foreign = ["hmm", "c2ln", "rs_1", "msg_1", "fc_1", "ws_1"].iter().any(|word| text.contains(word));
+            assert_eq!(foreign, from == to, "{from:?} to {to:?}: {text}");
+        }
+    }
+}
