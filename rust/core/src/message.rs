@@ -5,6 +5,7 @@ mod canonical;
 mod check;
 mod read;
 
+use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
@@ -19,7 +20,7 @@ use crate::json::Json;
 use crate::reply::Provider;
 use crate::request::Request;
 use crate::tool::Outcome;
-use crate::wire::{Encoded, Style};
+use crate::wire::{Encoded, Profile, Style};
 
 pub(crate) use canonical::{read, read_from};
 use read::Extras;
@@ -36,7 +37,13 @@ struct Inner {
     place: Range<usize>,
     body: Body,
     is_plain: bool,
-    wire: [OnceLock<Encoded>; Style::COUNT],
+    wire: [OnceLock<Kept>; Style::COUNT],
+}
+
+/// An encoding, and the server that it was made for if that differs from its style.
+struct Kept {
+    encoded: Encoded,
+    profile: Option<Arc<Profile>>,
 }
 
 /// What a message is.
@@ -226,7 +233,25 @@ impl Message {
 
     /// The encoding for one provider style, made at first use and kept.
     pub(crate) fn encoded(&self, style: Style, encode: impl FnOnce(&Self) -> Encoded) -> &Encoded {
-        self.0.wire[style.index()].get_or_init(|| encode(self))
+        &self.0.wire[style.index()].get_or_init(|| Kept { encoded: encode(self), profile: None }).encoded
+    }
+
+    /// The same for a server that may differ from its style. One encoding is kept, that of the server which
+    /// came first; another server's is made each time.
+    pub(crate) fn encoded_for(
+        &self,
+        style: Style,
+        profile: Option<&Arc<Profile>>,
+        encode: impl Fn(&Self) -> Encoded,
+    ) -> Cow<'_, Encoded> {
+        let make = || Kept { encoded: encode(self), profile: profile.cloned() };
+        let kept = self.0.wire[style.index()].get_or_init(make);
+        let fits = match (&kept.profile, profile) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other) || own == other,
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        if fits { Cow::Borrowed(&kept.encoded) } else { Cow::Owned(encode(self)) }
     }
 }
 

@@ -18,6 +18,7 @@ pub(crate) mod import;
 mod media;
 pub mod names;
 mod openai;
+pub mod profile;
 mod responses;
 mod schema;
 mod sse;
@@ -29,6 +30,7 @@ use thiserror::Error;
 
 pub use self::choice::ToolChoice;
 pub use self::head::{Head, Prefix};
+pub use self::profile::Profile;
 use crate::id::CallId;
 use crate::json;
 use crate::reply::Reply;
@@ -92,6 +94,14 @@ pub enum WireError {
         key: String,
         /// What it must be.
         expected: &'static str,
+    },
+    /// More tools than the server takes (fault J11).
+    #[error("there are {found} tools, and this server takes at most {most} in a request")]
+    TooManyTools {
+        /// How many there are.
+        found: usize,
+        /// How many it takes.
+        most: usize,
     },
     /// The tool that must be called is not there.
     #[error("the tool choice names {tool:?}, which is no tool of this run")]

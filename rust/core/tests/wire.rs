@@ -8,6 +8,8 @@ mod anthropic;
 mod anthropic_reply;
 #[path = "wire/anthropic_stream.rs"]
 mod anthropic_stream;
+#[path = "wire/cache.rs"]
+mod cache;
 #[path = "wire/choice.rs"]
 mod choice;
 #[path = "wire/import.rs"]
@@ -24,6 +26,8 @@ mod openai_reply;
 mod openai_stream;
 #[path = "wire/openai_stream_calls.rs"]
 mod openai_stream_calls;
+#[path = "wire/profile.rs"]
+mod profile;
 #[path = "wire/properties.rs"]
 mod properties;
 #[path = "wire/responses.rs"]

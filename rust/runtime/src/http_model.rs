@@ -15,7 +15,7 @@ use toolrelay_core::reply::Reply;
 use toolrelay_core::run::io::ModelFailure;
 use toolrelay_core::tool::ToolSpec;
 use toolrelay_core::transcript::Transcript;
-use toolrelay_core::wire::{Head, Prefix, Style, ToolChoice, WireError};
+use toolrelay_core::wire::{Head, Prefix, Profile, Style, ToolChoice, WireError};
 
 use crate::http::{Blocks, Endpoint, EndpointError, HeaderError, Headers, HttpRequest, Transport};
 use crate::model::{Model, Session};
@@ -46,6 +46,10 @@ pub struct HttpModelConfig {
     pub tool_choice: Option<ToolChoice>,
     /// Whether it may make several calls at once.
     pub parallel_tool_calls: Option<bool>,
+    /// How the server differs from its style; left out, as its address tells.
+    pub profile: Option<Arc<Profile>>,
+    /// Whether prompts are marked for the provider's cache; left out, where that saves money.
+    pub prompt_cache: Option<bool>,
     /// How failed requests are tried again.
     pub retry: RetryPolicy,
     /// The longest time without content in a streamed reply, however alive the stream is.
@@ -99,6 +103,8 @@ impl HttpModelConfig {
             params: Vec::new(),
             tool_choice: None,
             parallel_tool_calls: None,
+            profile: None,
+            prompt_cache: None,
             retry: RetryPolicy::default(),
             progress_timeout: Duration::from_mins(10),
         }
@@ -112,6 +118,8 @@ impl HttpModelConfig {
             params: &self.params,
             tool_choice: self.tool_choice.as_ref(),
             parallel_tool_calls: self.parallel_tool_calls,
+            profile: self.profile.as_ref(),
+            prompt_cache: self.prompt_cache,
             stream,
         }
     }
@@ -119,7 +127,10 @@ impl HttpModelConfig {
 
 impl HttpModel {
     /// Checks the address, the headers and the parameters; nothing is opened.
-    pub fn new(config: HttpModelConfig, transport: Arc<dyn Transport>) -> Result<Self, HttpModelError> {
+    pub fn new(mut config: HttpModelConfig, transport: Arc<dyn Transport>) -> Result<Self, HttpModelError> {
+        if config.profile.is_none() {
+            config.profile = Profile::of_address(config.style, &config.base_url).map(Arc::new);
+        }
         let endpoint = Endpoint::parse(&config.style.url(&config.base_url))?;
         let mut headers = Headers::new();
         for (name, value) in config.style.auth_headers(&config.api_key) {

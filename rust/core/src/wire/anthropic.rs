@@ -2,6 +2,7 @@
 //! are put up when a body is made, so that neighbours of one role share a message: the results of a
 //! turn, and the prompt after them.
 
+pub(super) mod cache;
 mod decode;
 mod parts;
 mod stream;
@@ -19,6 +20,7 @@ use crate::reply::Provider;
 use crate::tool::ToolSpec;
 use crate::wire::content::{Part, Shown, View, is_blank, span, string};
 use crate::wire::names::{wire_id, wire_name};
+use crate::wire::profile::CacheControl;
 use crate::wire::{Body, Encoded, NO_OUTPUT, Prefix, Style, WireError, arguments, schema};
 
 /// The provider requires a limit; this one is taken by every model of it that is still served.
@@ -100,6 +102,9 @@ pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Messag
         });
         body.push(blocks);
         last = Some(role);
+    }
+    if prefix.cache == Some(CacheControl::Blocks) && last == Some(Role::User) {
+        cache::mark_end(body);
     }
     match last {
         None => Err(WireError::Empty),

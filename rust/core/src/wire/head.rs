@@ -1,5 +1,7 @@
 //! What stands before the first message of a request. Made once per client and toolkit.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use serde_json::value::RawValue;
 
@@ -7,6 +9,7 @@ use crate::json::{Json, push_str};
 use crate::message::Message;
 use crate::tool::ToolSpec;
 use crate::wire::choice::{self, ToolChoice};
+use crate::wire::profile::{CacheControl, Profile};
 use crate::wire::{Body, Style, WireError, anthropic, balance, openai, responses};
 
 /// Everything about a request but its messages.
@@ -27,6 +30,11 @@ pub struct Head<'a> {
     pub tool_choice: Option<&'a ToolChoice>,
     /// Whether it may make several calls at once; left out, as the provider has it.
     pub parallel_tool_calls: Option<bool>,
+    /// How the server differs from its style.
+    pub profile: Option<&'a Arc<Profile>>,
+    /// Whether prompts are marked for the cache of Messages; left out, they are where that saves money:
+    /// where there are tools, so that more requests follow, and the server is known to take the marks.
+    pub prompt_cache: Option<bool>,
 }
 
 /// The encoded start of a request of one style. Cheap to clone.
@@ -43,6 +51,10 @@ pub struct Prefix {
     pub(super) is_stored: bool,
     /// What stands behind the last message, from the end of their list on.
     pub(super) tail: Bytes,
+    /// How the server differs from its style.
+    pub(super) profile: Option<Arc<Profile>>,
+    /// How the end of the prompt is marked for the cache.
+    pub(super) cache: Option<CacheControl>,
 }
 
 impl Style {
@@ -51,7 +63,12 @@ impl Style {
     pub fn head(self, head: &Head<'_>) -> Result<Prefix, WireError> {
         let params = Params::read(self, head.params)?;
         let own_tools = params.list("tools")?;
-        let has_tools = !head.tools.is_empty() || !own_tools.is_empty();
+        let found = head.tools.len() + own_tools.len();
+        if let Some(most) = head.profile.and_then(|profile| profile.max_tools).filter(|most| found > *most) {
+            return Err(WireError::TooManyTools { found, most });
+        }
+        let has_tools = found > 0;
+        let cache = anthropic::cache::wanted(head, has_tools).filter(|_| self == Self::Anthropic);
         let mut out = b"{\"model\":".to_vec();
         match params.get("model") {
             Some(model) => out.extend_from_slice(model.as_bytes()),
@@ -65,6 +82,11 @@ impl Style {
                     Self::OpenAiResponses => responses::push_tool(&mut out, tool),
                     Self::Anthropic => anthropic::push_tool(&mut out, tool),
                 }
+                out.push(b',');
+            }
+            if cache.is_some() && head.system.is_none() && params.get("system").is_none() && !head.tools.is_empty() {
+                out.pop();
+                anthropic::cache::mark(&mut out);
                 out.push(b',');
             }
             for tool in own_tools {
@@ -101,9 +123,13 @@ impl Style {
         }
         if head.stream {
             out.extend_from_slice(br#","stream":true"#);
-            if self == Self::OpenAi && !params.names("stream_options") {
+            let is_refused = head.profile.is_some_and(|profile| profile.no_stream_options);
+            if self == Self::OpenAi && !params.names("stream_options") && !is_refused {
                 out.extend_from_slice(br#","stream_options":{"include_usage":true}"#);
             }
+        }
+        if cache == Some(CacheControl::Request) {
+            out.extend_from_slice(anthropic::cache::OF_REQUEST);
         }
         let is_occupied = match self {
             Self::OpenAi => openai::open_messages(&mut out, head.system),
@@ -111,7 +137,13 @@ impl Style {
                 responses::open_input(&mut out, head.system, params.get("instructions"));
                 false
             }
-            Self::Anthropic => anthropic::open_system(&mut out, head.system, params.get("system"))?,
+            Self::Anthropic => {
+                let is_open = anthropic::open_system(&mut out, head.system, params.get("system"))?;
+                if is_open && cache.is_some() {
+                    anthropic::cache::mark(&mut out);
+                }
+                is_open
+            }
         };
         let is_stored = self == Self::OpenAiResponses && responses::is_stored(&params);
         let mut tail = match self {
@@ -122,7 +154,16 @@ impl Style {
             choice::push(&mut tail, self, head, |key| params.get(key).is_some())?;
         }
         tail.push(b'}');
-        Ok(Prefix { style: self, bytes: out.into(), has_tools, is_occupied, is_stored, tail: tail.into() })
+        Ok(Prefix {
+            style: self,
+            bytes: out.into(),
+            has_tools,
+            is_occupied,
+            is_stored,
+            tail: tail.into(),
+            profile: head.profile.cloned(),
+            cache,
+        })
     }
 }
 

@@ -26,6 +26,20 @@ pub fn wire_id(style: Style, id: &str) -> Cow<'_, str> {
     }
 }
 
+/// The id of a call where a server wants exactly so many letters and digits (fault B3).
+pub fn exact_id(length: usize, id: &str) -> Cow<'_, str> {
+    if id.len() == length && id.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        return Cow::Borrowed(id);
+    }
+    let mut rest = hash(id);
+    let digit = |_| {
+        let digit = DIGITS[(rest % 62) as usize];
+        rest /= 62;
+        char::from(digit)
+    };
+    Cow::Owned((0..length).map(digit).collect())
+}
+
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-'
 }
@@ -44,6 +58,7 @@ fn hash(text: &str) -> u64 {
     text.bytes().fold(FNV_OFFSET, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(FNV_PRIME))
 }
 
+const DIGITS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 const MAX_NAME: usize = 64;
 const MAX_OPENAI_ID: usize = 40;
 const MAX_RESPONSES_ID: usize = 64;

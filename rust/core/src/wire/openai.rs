@@ -1,6 +1,8 @@
 //! Chat Completions. A canonical message has this shape already: what needs no change goes out as
 //! the canonical bytes themselves.
 
+mod adapt;
+mod assistant;
 mod decode;
 mod stream;
 
@@ -8,15 +10,17 @@ use bytes::Bytes;
 use memchr::memmem;
 use serde_json::value::RawValue;
 
+use self::assistant::assistant;
+pub(super) use self::assistant::is_noise;
 pub(super) use self::decode::decode;
 pub(super) use self::stream::Stream;
 use crate::json::{push_str, quoted};
-use crate::message::{self, Assistant, Call, Fields, Message, ToolResult};
-use crate::reply::Provider;
+use crate::message::{self, Fields, Message, ToolResult};
 use crate::tool::ToolSpec;
-use crate::wire::content::{Part, Shown, View, string};
-use crate::wire::names::{wire_id, wire_name};
-use crate::wire::{Anew, Body, Encoded, NO_OUTPUT, Prefix, Style, arguments, schema};
+use crate::wire::content::{Part, Shown, View};
+use crate::wire::names::wire_name;
+use crate::wire::profile::{PLAIN, Profile};
+use crate::wire::{Anew, Body, Encoded, NO_OUTPUT, Prefix, Style, schema};
 
 /// Appends the declaration of a tool.
 pub(super) fn push_tool(out: &mut Vec<u8>, tool: &ToolSpec) {
@@ -44,20 +48,28 @@ pub(super) fn open_messages(out: &mut Vec<u8>, system: Option<&str>) -> bool {
 /// Appends the messages, all but the end of their list. The images of a turn's results follow all of them, in
 /// one user message: a tool message takes text only (fault F10).
 pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Message]) {
+    let profile = prefix.profile.as_deref().unwrap_or(&PLAIN);
     let mut list = List { body, is_occupied: prefix.is_occupied, run: None, after: Vec::new() };
+    let mut is_parted = true;
     for message in messages {
-        if !list.after.is_empty() && message.result().is_none() {
-            list.push_after();
+        let is_result = message.result().is_some();
+        if !is_result && !list.after.is_empty() {
+            list.push_after(profile);
+            is_parted = true;
         }
-        match message.encoded(Style::OpenAi, encode) {
+        if !is_parted && !is_result && message.assistant().is_none() {
+            list.push(Bytes::from_static(BETWEEN));
+        }
+        is_parted = !is_result || !profile.no_user_after_results;
+        match &*message.encoded_for(Style::OpenAi, prefix.profile.as_ref(), |message| encode(message, profile)) {
             Encoded::AsItIs => list.push_as_it_is(message),
             Encoded::Anew(own) => {
                 list.push(own.body.clone());
-                list.after.extend(Some(&own.after).filter(|after| !after.is_empty()));
+                list.after.extend((!own.after.is_empty()).then(|| own.after.clone()));
             }
         }
     }
-    list.push_after();
+    list.push_after(profile);
 }
 
 /// The list of messages in a body.
@@ -67,7 +79,7 @@ struct List<'a> {
     /// The first and the last of messages that go out as one slice, as they follow each other in one text.
     run: Option<(&'a Message, &'a Message)>,
     /// Content parts that wait for the end of the turn's results.
-    after: Vec<&'a Bytes>,
+    after: Vec<Bytes>,
 }
 
 impl<'a> List<'a> {
@@ -102,24 +114,28 @@ impl<'a> List<'a> {
     }
 
     /// Brings what waited for the end of the results.
-    fn push_after(&mut self) {
+    fn push_after(&mut self, profile: &Profile) {
         self.end_run();
-        for (at, parts) in self.after.iter().enumerate() {
+        if self.after.is_empty() {
+            return;
+        }
+        if profile.no_user_after_results {
+            self.push(Bytes::from_static(BETWEEN));
+        }
+        for (at, parts) in self.after.drain(..).enumerate() {
             self.body.push_static(if at == 0 { r#",{"role":"user","content":["# } else { "," });
-            self.body.push(Bytes::clone(parts));
+            self.body.push(parts);
         }
-        if !self.after.is_empty() {
-            self.body.push_static("]}");
-        }
-        self.after.clear();
+        self.body.push_static("]}");
     }
 }
 
-fn encode(message: &Message) -> Encoded {
+fn encode(message: &Message, profile: &Profile) -> Encoded {
     match message.body() {
+        message::Body::System if profile.no_developer => adapt::instructions(message).unwrap_or_else(|| plain(message)),
         message::Body::System | message::Body::User => plain(message),
-        message::Body::Assistant(facts) => assistant(message, facts),
-        message::Body::Tool(result) => tool(message, result),
+        message::Body::Assistant(facts) => adapt::reply(message, assistant(message, facts, profile), profile),
+        message::Body::Tool(result) => tool(message, result, profile),
     }
 }
 
@@ -137,131 +153,8 @@ fn has_extras(message: &Message) -> bool {
     memmem::find(message.json(), br#""toolrelay""#).is_some()
 }
 
-fn assistant(message: &Message, facts: &Assistant) -> Encoded {
-    if let Some(raw) = facts.provider.as_ref().and_then(|provider| from_raw(provider, &facts.calls)) {
-        return Encoded::anew(raw);
-    }
-    if facts.calls.iter().all(is_wire_ready) {
-        return plain(message);
-    }
-    let Ok(fields) = serde_json::from_slice::<Fields<'_>>(message.json()) else { return Encoded::anew("") };
-    let kept = fields.0.iter().filter(|(key, _)| key != "toolrelay");
-    let rebuilt = kept.map(|(key, value)| {
-        let value = if key == "tool_calls" { calls(&facts.calls) } else { value.get().to_owned() };
-        (key.as_ref(), value)
-    });
-    Encoded::anew(object(rebuilt))
-}
-
-/// Whether a call goes out as it stands in the transcript.
-fn is_wire_ready(call: &Call) -> bool {
-    wire_id(Style::OpenAi, call.id.as_str()) == call.id.as_str()
-        && wire_name(&call.name) == call.name
-        && arguments::for_wire(&call.arguments) == call.arguments
-}
-
-fn calls(calls: &[Call]) -> String {
-    list(calls.iter().map(|call| {
-        let function = object([
-            ("name", quoted(&wire_name(&call.name))),
-            ("arguments", quoted(&arguments::for_wire(&call.arguments))),
-        ]);
-        object([
-            ("id", quoted(&wire_id(Style::OpenAi, call.id.as_str()))),
-            ("type", quoted("function")),
-            ("function", function),
-        ])
-    }))
-}
-
-/// The provider's own message, changed only where it must be: empty keys that requests do not take,
-/// a minted id, arguments that are no JSON. `None` when it does not hold the message's calls.
-fn from_raw(provider: &Provider, calls: &[Call]) -> Option<Bytes> {
-    if provider.style != Style::OpenAi {
-        return None;
-    }
-    let fields: Fields<'_> = serde_json::from_str(&provider.raw).ok()?;
-    let entries: Option<Vec<&RawValue>> = match fields.get("tool_calls") {
-        Some(entries) => serde_json::from_str(entries.get()).ok()?,
-        None => None,
-    };
-    let entries = entries.unwrap_or_default();
-    if entries.len() != calls.len() {
-        return None;
-    }
-    let patched: Option<Vec<Option<String>>> =
-        entries.iter().zip(calls).map(|(entry, call)| patched_call(entry, call)).collect();
-    let patched = patched?;
-    let has_role = fields.get("role").is_some_and(|role| role.get() == r#""assistant""#);
-    let has_noise = fields.0.iter().any(|(key, value)| is_noise(key, value));
-    if has_role && !has_noise && patched.iter().all(Option::is_none) {
-        return Some(Bytes::copy_from_slice(provider.raw.as_bytes()));
-    }
-    let role = [("role", quoted("assistant"))];
-    let kept = fields.0.iter().filter(|(key, value)| key != "role" && !is_noise(key, value));
-    let rest = kept.map(|(key, value)| {
-        let own =
-            |(entry, patched): (&&RawValue, &Option<String>)| patched.clone().unwrap_or_else(|| entry.get().to_owned());
-        let value = match key.as_ref() {
-            "tool_calls" => list(entries.iter().zip(&patched).map(own)),
-            _ => value.get().to_owned(),
-        };
-        (key.as_ref(), value)
-    });
-    Some(object(role.into_iter().chain(rest)).into())
-}
-
-/// Empty keys that a reply has and a request must not have (fault F9), and this library's extras.
-pub(super) fn is_noise(key: &str, value: &RawValue) -> bool {
-    match key {
-        "toolrelay" => true,
-        "refusal" | "audio" | "function_call" => value.get() == "null",
-        "annotations" | "tool_calls" => {
-            let inner = value.get().strip_prefix('[').and_then(|rest| rest.strip_suffix(']'));
-            value.get() == "null" || inner.is_some_and(|inner| inner.trim_ascii().is_empty())
-        }
-        _ => false,
-    }
-}
-
-/// The provider's entry for a call with what must change; `None` inside when nothing must.
-#[expect(clippy::option_option, reason = "unreadable and unchanged are two things")]
-fn patched_call(entry: &RawValue, call: &Call) -> Option<Option<String>> {
-    let fields: Fields<'_> = serde_json::from_str(entry.get()).ok()?;
-    let function: Fields<'_> = serde_json::from_str(fields.get("function")?.get()).ok()?;
-    let id = wire_id(Style::OpenAi, call.id.as_str());
-    let name = wire_name(&call.name);
-    let sent = arguments::for_wire(&call.arguments);
-    let keeps_id = string(fields.get("id")).is_some_and(|own| own == id);
-    let keeps_name = string(function.get("name")).is_some_and(|own| own == name);
-    let keeps_arguments = string(function.get("arguments")).is_some_and(|own| own == sent);
-    if keeps_id && keeps_name && keeps_arguments {
-        return Some(None);
-    }
-    let own = |fields: &Fields<'_>, key: &str, keeps: bool, new: &str| match fields.get(key) {
-        Some(value) if keeps => value.get().to_owned(),
-        _ => quoted(new),
-    };
-    let others = |fields: &Fields<'_>, known: &[&str]| -> Vec<(String, String)> {
-        let others = fields.0.iter().filter(|(key, _)| !known.contains(&key.as_ref()));
-        others.map(|(key, value)| (key.to_string(), value.get().to_owned())).collect()
-    };
-    let mut inner = vec![
-        ("name".to_owned(), own(&function, "name", keeps_name, &name)),
-        ("arguments".to_owned(), own(&function, "arguments", keeps_arguments, &sent)),
-    ];
-    inner.extend(others(&function, &["name", "arguments"]));
-    let mut outer = vec![
-        ("id".to_owned(), own(&fields, "id", keeps_id, &id)),
-        ("type".to_owned(), quoted("function")),
-        ("function".to_owned(), object(inner.iter().map(|(key, value)| (key.as_str(), value.clone())))),
-    ];
-    outer.extend(others(&fields, &["id", "type", "function"]));
-    Some(Some(object(outer.iter().map(|(key, value)| (key.as_str(), value.clone())))))
-}
-
-fn tool(message: &Message, result: &ToolResult) -> Encoded {
-    let id = wire_id(Style::OpenAi, result.call.as_str());
+fn tool(message: &Message, result: &ToolResult, profile: &Profile) -> Encoded {
+    let id = profile.call_id(Style::OpenAi, result.call.as_str());
     if message.is_plain() && id == result.call.as_str() {
         return Encoded::AsItIs;
     }
@@ -299,3 +192,6 @@ fn list(items: impl IntoIterator<Item = String>) -> String {
     let items: Vec<String> = items.into_iter().collect();
     format!("[{}]", items.join(","))
 }
+
+/// What stands between results and what the user says next, where a server wants the model's word there.
+const BETWEEN: &[u8] = br#"{"role":"assistant","content":"I have the results."}"#;
