@@ -75,52 +75,23 @@ impl Style {
             None => push_str(&mut out, head.model),
         }
         if has_tools {
-            out.extend_from_slice(b",\"tools\":[");
-            for tool in head.tools {
-                match self {
-                    Self::OpenAi => openai::push_tool(&mut out, tool),
-                    Self::OpenAiResponses => responses::push_tool(&mut out, tool),
-                    Self::Anthropic => anthropic::push_tool(&mut out, tool),
-                }
-                out.push(b',');
-            }
-            if cache.is_some() && head.system.is_none() && params.get("system").is_none() && !head.tools.is_empty() {
-                out.pop();
-                anthropic::cache::mark(&mut out);
-                out.push(b',');
-            }
-            for tool in own_tools {
-                out.extend_from_slice(tool.get().as_bytes());
-                out.push(b',');
-            }
-            out.pop();
-            out.push(b']');
+            let is_end = cache.is_some() && head.system.is_none() && params.get("system").is_none();
+            self.push_tools(&mut out, head.tools, &own_tools, is_end);
         }
         let system_key = match self {
-            Self::OpenAi => None,
+            Self::OpenAi => "messages",
             Self::OpenAiResponses => {
                 responses::push_defaults(&mut out, head.model, &params)?;
-                Some("instructions")
+                "instructions"
             }
             Self::Anthropic => {
                 if params.get("max_tokens").is_none() {
                     out.extend_from_slice(format!(",\"max_tokens\":{}", anthropic::DEFAULT_MAX_TOKENS).as_bytes());
                 }
-                Some("system")
+                "system"
             }
         };
-        for (key, value) in params.0.iter().filter(|(_, value)| *value != "null") {
-            let placed = matches!(*key, "model" | "tools") || system_key == Some(*key);
-            // Without tools, providers refuse what is said about their use (fault J8); and so with streams.
-            let idle = (!has_tools && matches!(*key, "tool_choice" | "parallel_tool_calls"))
-                || (!head.stream && *key == "stream_options");
-            if !placed && !idle {
-                out.push(b',');
-                push_str(&mut out, key);
-                out.push(b':');
-                out.extend_from_slice(value.as_bytes());
-            }
-        }
+        params.push_to(&mut out, &["model", "tools", system_key], has_tools, head.stream);
         if head.stream {
             out.extend_from_slice(br#","stream":true"#);
             let is_refused = head.profile.is_some_and(|profile| profile.no_stream_options);
@@ -164,6 +135,29 @@ impl Style {
             profile: head.profile.cloned(),
             cache,
         })
+    }
+
+    /// Appends the tools, this library's before the provider's own. `is_end`: the last of the former ends
+    /// what conversations share, which is marked for the cache.
+    fn push_tools(self, out: &mut Vec<u8>, tools: &[ToolSpec], own: &[&RawValue], is_end: bool) {
+        out.extend_from_slice(b",\"tools\":[");
+        for (at, tool) in tools.iter().enumerate() {
+            match self {
+                Self::OpenAi => openai::push_tool(out, tool),
+                Self::OpenAiResponses => responses::push_tool(out, tool),
+                Self::Anthropic => anthropic::push_tool(out, tool),
+            }
+            if is_end && at + 1 == tools.len() {
+                anthropic::cache::mark(out);
+            }
+            out.push(b',');
+        }
+        for tool in own {
+            out.extend_from_slice(tool.get().as_bytes());
+            out.push(b',');
+        }
+        out.pop();
+        out.push(b']');
     }
 }
 
@@ -216,6 +210,21 @@ impl<'a> Params<'a> {
     /// Whether a key is given, be it to leave it out.
     pub(super) fn names(&self, key: &str) -> bool {
         self.0.iter().any(|(known, _)| *known == key)
+    }
+
+    /// Appends what is not placed elsewhere. Without tools, providers refuse what is said about their use
+    /// (fault J8); and so with streams.
+    fn push_to(&self, out: &mut Vec<u8>, placed: &[&str], has_tools: bool, stream: bool) {
+        for (key, value) in self.0.iter().filter(|(key, value)| *value != "null" && !placed.contains(key)) {
+            let idle = (!has_tools && matches!(*key, "tool_choice" | "parallel_tool_calls"))
+                || (!stream && *key == "stream_options");
+            if !idle {
+                out.push(b',');
+                push_str(out, key);
+                out.push(b':');
+                out.extend_from_slice(value.as_bytes());
+            }
+        }
     }
 
     fn list(&self, key: &str) -> Result<Vec<&'a RawValue>, WireError> {
