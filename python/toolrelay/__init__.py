@@ -61,6 +61,7 @@ from toolrelay.errors import (
 )
 from toolrelay.inprocess import InProcessRequest, InProcessResponse, InProcessToolCall
 from toolrelay.parts import File, Image, Text
+from toolrelay.profiles import Profile
 from toolrelay.relay import (
     RELAY_KIND,
     RELAY_OUTPUT_KEY,
@@ -109,6 +110,7 @@ __all__ = [
     "PayloadError",
     "PendingError",
     "PermissionDeniedError",
+    "Profile",
     "ProviderConnectionError",
     "ProviderError",
     "ProviderReplyError",

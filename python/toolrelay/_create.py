@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from toolrelay.inprocess import InProcessRequest, InProcessResponse
+    from toolrelay.profiles import Profile
     from toolrelay.relay import Answer, Request
     from toolrelay.stores import Store
 
@@ -38,6 +39,8 @@ def create_client(
     request_params: Mapping[str, Any] | None = None,
     tool_choice: ToolChoice | None = None,
     parallel_tool_calls: bool | None = None,
+    profile: str | Profile | None = None,
+    prompt_cache: bool | None = None,
     connect_timeout: float = 10.0,
     read_timeout: float = 600.0,
     progress_timeout: float = 600.0,
@@ -52,6 +55,9 @@ def create_client(
     - `tool_choice`: `"auto"`, `"none"`, `"required"`, or a tool as `{"type": "function", "function": {"name": ...}}`.
       One that forces a call holds for the reply to a prompt only; then the model is free. `parallel_tool_calls`:
       whether the model may make several calls at once; left out, as the provider has it.
+    - `profile`: how the server differs from its style, a `Profile` or the name of one; left out, the address tells.
+    - `prompt_cache`: whether prompts are marked for the cache, which style `anthropic` needs; left out, they are where
+      that saves money.
     - `timeout`: seconds for a whole run; `connect_timeout` and `read_timeout`: for a connection, and for a silence;
       `progress_timeout`: for a stream that is alive but brings nothing of the reply.
     - `max_turns`: model turns from a prompt on, halts included. `retries`: attempts after the first (contract 8.6).
@@ -63,7 +69,17 @@ def create_client(
     Raises `ConfigurationError` for settings that cannot work, naming the variable of a missing key.
     """
     settings = provider_settings(
-        style, model, base_url, api_key, headers, request_params, tool_choice, parallel_tool_calls, retries
+        style,
+        model,
+        base_url,
+        api_key,
+        headers,
+        request_params,
+        tool_choice,
+        parallel_tool_calls,
+        profile,
+        prompt_cache,
+        retries,
     )
     settings["connect_timeout"] = seconds("connect_timeout", connect_timeout)
     settings["read_timeout"] = seconds("read_timeout", read_timeout)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from toolrelay._json import encode, plain
 from toolrelay._text import clean
 from toolrelay.errors import ConfigurationError, PayloadError
+from toolrelay.profiles import native_profile
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +24,8 @@ def provider_settings(
     request_params: Mapping[str, Any] | None,
     tool_choice: object,
     parallel_tool_calls: object,
+    profile: object,
+    prompt_cache: object,
     retries: Any,
 ) -> dict[str, Any]:
     """How a provider is reached, as the native client takes it."""
@@ -32,8 +35,9 @@ def provider_settings(
         raise ConfigurationError("model must be the name of a model")
     if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
         raise ConfigurationError(f"retries must be a whole number from 0 on, not {retries!r}")
-    if parallel_tool_calls is not None and not isinstance(parallel_tool_calls, bool):
-        raise ConfigurationError(f"parallel_tool_calls must be True, False or None, not {parallel_tool_calls!r}")
+    for name, flag in (("parallel_tool_calls", parallel_tool_calls), ("prompt_cache", prompt_cache)):
+        if flag is not None and not isinstance(flag, bool):
+            raise ConfigurationError(f"{name} must be True, False or None, not {flag!r}")
     default_url, variable = _PROVIDERS[style]
     try:
         params = plain(dict(request_params or {}), "request_params")
@@ -48,6 +52,8 @@ def provider_settings(
         "params": [(name, encode(value)) for name, value in params.items()],
         "tool_choice": native_choice(tool_choice),
         "parallel_tool_calls": parallel_tool_calls,
+        "profile": native_profile(profile, style),
+        "prompt_cache": prompt_cache,
         "retries": retries,
     }
 

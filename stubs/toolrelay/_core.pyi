@@ -27,6 +27,7 @@ __all__ = [
     "__version__",
     "_bridge_probe",
     "_bridge_probes_alive",
+    "_known_servers",
 ]
 
 __version__: str
@@ -351,3 +352,4 @@ def _bridge_probe(
     kind: Literal["ready", "yield", "sleep", "fail", "panic", "never"], seconds: float = 0.0
 ) -> Future[float]: ...
 def _bridge_probes_alive() -> int: ...
+def _known_servers() -> list[tuple[str, str, bytes]]: ...

@@ -12,13 +12,10 @@ use toolrelay_core::message::Message;
 use toolrelay_core::request::Request;
 use toolrelay_core::resume::Missing;
 use toolrelay_core::run::OnPending;
-use toolrelay_core::wire::{Style, ToolChoice};
 use toolrelay_runtime::client::{Client, Place, Start};
 use toolrelay_runtime::conversation::Conversations;
-use toolrelay_runtime::http::{HttpOptions, HttpTransport};
-use toolrelay_runtime::http_model::{HttpModel, HttpModelConfig};
+use toolrelay_runtime::http_model::HttpModel;
 use toolrelay_runtime::model::Model;
-use toolrelay_runtime::retry::RetryPolicy;
 
 use crate::bridge::{Port, future_into_py};
 use crate::conversation::Looked;
@@ -26,6 +23,7 @@ use crate::host::{self, Objects, PyHost};
 use crate::model::PyModel;
 use crate::seal::PySealKeys;
 use crate::segment::Segment;
+use crate::settings::{http_model, seconds};
 use crate::stores::AnyStore;
 use crate::toolkit::NativeToolkit;
 use crate::transcript::PyTranscript;
@@ -234,48 +232,6 @@ impl NativeClient {
     }
 }
 
-fn http_model(settings: &Bound<'_, PyDict>, system: Option<String>) -> PyResult<HttpModel> {
-    let py = settings.py();
-    let need = |key: &str| settings.as_any().get_item(key);
-    let time = |key: &str| seconds(py, key, need(key)?.extract()?);
-    let style: String = need("style")?.extract()?;
-    let params: Vec<(String, String)> = need("params")?.extract()?;
-    let read = |(key, json): (String, String)| match Json::parse(&json) {
-        Ok(json) => Ok((key, json)),
-        Err(error) => Err(errors::raise(py, "ConfigurationError", &format!("request_params[{key:?}]: {error}"))),
-    };
-    let style = serde_json::from_value::<Style>(style.as_str().into())
-        .map_err(|_| errors::raise(py, "ConfigurationError", &format!("unknown style {style:?}")))?;
-    let text = |key: &str| need(key)?.extract::<String>();
-    let config = HttpModelConfig {
-        headers: need("headers")?.extract()?,
-        system,
-        params: params.into_iter().map(read).collect::<PyResult<_>>()?,
-        tool_choice: need("tool_choice")?.extract::<Option<(String, String)>>()?.map(tool_choice),
-        parallel_tool_calls: need("parallel_tool_calls")?.extract()?,
-        retry: RetryPolicy { retries: need("retries")?.extract()?, ..RetryPolicy::default() },
-        progress_timeout: time("progress_timeout")?,
-        ..HttpModelConfig::new(style, text("base_url")?, text("model")?, text("api_key")?)
-    };
-    let options = HttpOptions {
-        connect_timeout: time("connect_timeout")?,
-        read_timeout: time("read_timeout")?,
-        ..HttpOptions::default()
-    };
-    HttpModel::new(config, Arc::new(HttpTransport::new(options)))
-        .map_err(|error| errors::raise(py, "ConfigurationError", &error.to_string()))
-}
-
-/// A kind of choice, and the tool where it names one.
-fn tool_choice((kind, tool): (String, String)) -> ToolChoice {
-    match kind.as_str() {
-        "none" => ToolChoice::None,
-        "required" => ToolChoice::Required,
-        "tool" => ToolChoice::Tool(tool),
-        _ => ToolChoice::Auto,
-    }
-}
-
 fn message(py: Python<'_>, prompt: &str) -> PyResult<Message> {
     let unreadable = |error: serde_json::Error| errors::raise(py, "PayloadError", &format!("the prompt: {error}"));
     let prompt = toolrelay_core::json::mend_escapes(prompt);
@@ -284,10 +240,4 @@ fn message(py: Python<'_>, prompt: &str) -> PyResult<Message> {
         return Ok(Message::user(&text));
     }
     Json::parse(&prompt).map(|parts| Message::user_parts(&parts)).map_err(unreadable)
-}
-
-pub(crate) fn seconds(py: Python<'_>, name: &str, value: f64) -> PyResult<Duration> {
-    let positive = Duration::try_from_secs_f64(value).ok().filter(|duration| !duration.is_zero());
-    let text = || format!("{name} must be a positive number of seconds, not {value}");
-    positive.ok_or_else(|| errors::raise(py, "ConfigurationError", &text()))
 }

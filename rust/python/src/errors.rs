@@ -9,6 +9,7 @@ use toolrelay_core::resume::ResumeError;
 use toolrelay_core::run::StartError;
 use toolrelay_core::run::io::{Failure, ModelFailure};
 use toolrelay_core::transcript::{Transcript, TranscriptError};
+use toolrelay_core::wire::WireError;
 use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
 use toolrelay_runtime::client::{Report, RunError};
 use toolrelay_runtime::conversation::ConversationError;
@@ -48,6 +49,7 @@ pub(crate) fn run_error(py: Python<'_>, error: &RunError, raised: Option<PyErr>)
         RunError::Start(start) => start_error(py, start),
         RunError::Resume(resume) => resume_error(py, resume),
         RunError::Conversation(conversation) => conversation_error(py, conversation, raised),
+        RunError::Wire(WireError::TooManyTools { .. }) => raise(py, "ToolkitError", &text),
         RunError::Wire(_) => raise(py, "ConfigurationError", &text),
         RunError::Seal(seal) => seal_error(py, seal),
         RunError::Entropy { .. } => raise(py, "ToolRelayError", &text),

@@ -12,6 +12,7 @@ mod once;
 mod result;
 mod seal;
 mod segment;
+mod settings;
 mod stores;
 mod toolkit;
 mod transcript;
@@ -36,6 +37,8 @@ mod _core {
     use super::seal::PySealKeys;
     #[pymodule_export]
     use super::segment::Segment;
+    #[pymodule_export]
+    use super::settings::_known_servers;
     #[pymodule_export]
     use super::stores::{PyMemoryStore, PySqliteStore};
     #[pymodule_export]

@@ -50,7 +50,7 @@ impl PySealKeys {
         audience: Option<&str>,
         expires_in: Option<f64>,
     ) -> PyResult<String> {
-        let until_ms = expires_in.map(|seconds| crate::client::seconds(py, "expires_in", seconds)).transpose()?;
+        let until_ms = expires_in.map(|seconds| crate::settings::seconds(py, "expires_in", seconds)).transpose()?;
         let until_ms =
             until_ms.map(|left| now_ms().saturating_add(i64::try_from(left.as_millis()).unwrap_or(i64::MAX)));
         self.0.seal(halted, audience, until_ms).map_err(|error| errors::seal_error(py, &error))

@@ -94,8 +94,8 @@ impl Style {
         params.push_to(&mut out, &["model", "tools", system_key], has_tools, head.stream);
         if head.stream {
             out.extend_from_slice(br#","stream":true"#);
-            let is_refused = head.profile.is_some_and(|profile| profile.no_stream_options);
-            if self == Self::OpenAi && !params.names("stream_options") && !is_refused {
+            let is_taken = head.profile.is_none_or(|profile| profile.stream_options);
+            if self == Self::OpenAi && !params.names("stream_options") && is_taken {
                 out.extend_from_slice(br#","stream_options":{"include_usage":true}"#);
             }
         }

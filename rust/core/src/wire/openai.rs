@@ -60,7 +60,7 @@ pub(super) fn push_messages(body: &mut Body, prefix: &Prefix, messages: &[Messag
         if !is_parted && !is_result && message.assistant().is_none() {
             list.push(Bytes::from_static(BETWEEN));
         }
-        is_parted = !is_result || !profile.no_user_after_results;
+        is_parted = !is_result || profile.user_after_results;
         match &*message.encoded_for(Style::OpenAi, prefix.profile.as_ref(), |message| encode(message, profile)) {
             Encoded::AsItIs => list.push_as_it_is(message),
             Encoded::Anew(own) => {
@@ -119,7 +119,7 @@ impl<'a> List<'a> {
         if self.after.is_empty() {
             return;
         }
-        if profile.no_user_after_results {
+        if !profile.user_after_results {
             self.push(Bytes::from_static(BETWEEN));
         }
         for (at, parts) in self.after.drain(..).enumerate() {
@@ -132,7 +132,9 @@ impl<'a> List<'a> {
 
 fn encode(message: &Message, profile: &Profile) -> Encoded {
     match message.body() {
-        message::Body::System if profile.no_developer => adapt::instructions(message).unwrap_or_else(|| plain(message)),
+        message::Body::System if !profile.developer_role => {
+            adapt::instructions(message).unwrap_or_else(|| plain(message))
+        }
         message::Body::System | message::Body::User => plain(message),
         message::Body::Assistant(facts) => adapt::reply(message, assistant(message, facts, profile), profile),
         message::Body::Tool(result) => tool(message, result, profile),

@@ -15,7 +15,7 @@ use crate::wire::Style;
 use crate::wire::names::{exact_id, wire_id};
 
 /// How a server differs from its style. The default differs in nothing.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Profile {
     /// Chat Completions: call ids have exactly so many letters and digits (fault B3).
@@ -29,12 +29,13 @@ pub struct Profile {
     /// Chat Completions: keys that a message with calls must have, and what stands for a missing one
     /// (fault F11).
     pub call_fields: Vec<(String, Value)>,
-    /// Chat Completions: the role `developer` is unknown; it goes out as `system`.
-    pub no_developer: bool,
-    /// Chat Completions: results must be followed by the model's message, not by the user's.
-    pub no_user_after_results: bool,
-    /// Chat Completions: `stream_options` is refused.
-    pub no_stream_options: bool,
+    /// Chat Completions: whether the role `developer` is known; otherwise it goes out as `system`.
+    pub developer_role: bool,
+    /// Chat Completions: whether the user may speak right behind results; otherwise the model has a word
+    /// between.
+    pub user_after_results: bool,
+    /// Chat Completions: whether `stream_options` is taken.
+    pub stream_options: bool,
     /// Chat Completions: the name of the limit of output tokens.
     pub output_limit: Option<String>,
     /// How many tools a request may declare (fault J11).
@@ -65,6 +66,12 @@ pub enum CacheControl {
     Blocks,
 }
 
+impl Default for Profile {
+    fn default() -> Self {
+        PLAIN.clone()
+    }
+}
+
 impl Profile {
     /// A call's id as the server takes it.
     pub(super) fn call_id<'a>(&self, style: Style, id: &'a str) -> Cow<'a, str> {
@@ -86,9 +93,9 @@ pub(super) static PLAIN: Profile = Profile {
     call_content: None,
     refused_fields: Vec::new(),
     call_fields: Vec::new(),
-    no_developer: false,
-    no_user_after_results: false,
-    no_stream_options: false,
+    developer_role: true,
+    user_after_results: true,
+    stream_options: true,
     output_limit: None,
     max_tools: None,
     cache_control: None,

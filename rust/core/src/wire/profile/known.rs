@@ -55,9 +55,9 @@ fn mistral() -> Profile {
         call_id_length: Some(9),
         call_content: Some(CallContent::Null),
         refused_fields: all_but(&["thinking"]),
-        no_developer: true,
-        no_user_after_results: true,
-        no_stream_options: true,
+        developer_role: false,
+        user_after_results: false,
+        stream_options: false,
         output_limit: Some("max_tokens".to_owned()),
         ..Profile::default()
     }
@@ -68,7 +68,7 @@ fn mistral() -> Profile {
 fn deepseek() -> Profile {
     Profile {
         call_fields: vec![("reasoning_content".to_owned(), Value::from(""))],
-        no_developer: true,
+        developer_role: false,
         output_limit: Some("max_tokens".to_owned()),
         max_tools: Some(128),
         ..Profile::default()
