@@ -23,15 +23,7 @@ pub(crate) fn all() -> Vec<Bodies> {
 }
 
 pub(crate) fn head() -> Head<'static> {
-    Head {
-        model: "m",
-        system: None,
-        tools: &[],
-        params: &[],
-        tool_choice: None,
-        parallel_tool_calls: None,
-        stream: true,
-    }
+    Head { model: "m", system: None, tools: &[], params: &[], stream: true, ..Head::default() }
 }
 
 /// Turns of a prompt, a call, its result and an answer.
