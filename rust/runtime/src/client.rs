@@ -159,7 +159,7 @@ impl Client {
             }
             Place::Conversation(id) => loop {
                 let config = RunConfig { seed: seed()?, ..config };
-                match self.claim(&id, &start, &config, tools).await? {
+                match claim(&self.conversations, &id, &start, &config, tools).await? {
                     Answered::Claimed(claimed) => return work(*claimed, &around).await,
                     Answered::Left(claimed) => drop(work(*claimed, &around).await?),
                     Answered::Before { replay, transcript, suspensions } => {
@@ -170,21 +170,31 @@ impl Client {
         }
     }
 
-    async fn claim(
-        &self,
-        id: &str,
-        start: &Start,
-        config: &RunConfig,
-        tools: &Toolkit,
-    ) -> Result<Answered, ConversationError> {
-        match start {
-            Start::Prompt { prompt, on_pending } => {
-                let claimed = self.conversations.prompt(id, prompt.as_ref(), *on_pending, config, tools).await?;
-                Ok(Answered::Claimed(Box::new(claimed)))
-            }
-            Start::Answer { pending, answer, missing } => {
-                self.conversations.answer(id, pending, answer, *missing, config, tools).await
-            }
+    /// Makes a prompt or an answer durable, after all checks, and leaves the run to another worker: to the next one that goes
+    /// on with the conversation, or to a sweep when the lease is over.
+    pub async fn submit(&self, id: &str, start: &Start, tools: &Toolkit) -> Result<(), RunError> {
+        let config = RunConfig { max_turns: self.max_turns, inline: false, events: false, seed: seed()? };
+        match claim(&self.conversations.for_others(), id, start, &config, tools).await? {
+            Answered::Claimed(_) | Answered::Before { .. } => Ok(()),
+            Answered::Left(_) => Err(ConversationError::Busy { id: id.to_owned(), until_ms: None }.into()),
+        }
+    }
+}
+
+async fn claim(
+    conversations: &Conversations,
+    id: &str,
+    start: &Start,
+    config: &RunConfig,
+    tools: &Toolkit,
+) -> Result<Answered, ConversationError> {
+    match start {
+        Start::Prompt { prompt, on_pending } => {
+            let claimed = conversations.prompt(id, prompt.as_ref(), *on_pending, config, tools).await?;
+            Ok(Answered::Claimed(Box::new(claimed)))
+        }
+        Start::Answer { pending, answer, missing } => {
+            conversations.answer(id, pending, answer, *missing, config, tools).await
         }
     }
 }

@@ -64,6 +64,13 @@ impl Conversations {
         Self { store, owner: owner.into(), lease }
     }
 
+    /// The same conversations, for somebody who claims for others: the runs are left to whoever takes them up (a prompt of
+    /// `None`), at the end of the lease at the latest.
+    #[must_use]
+    pub fn for_others(&self) -> Self {
+        Self { owner: String::new(), ..self.clone() }
+    }
+
     /// Claims a conversation for a new prompt, or without one to go on from a settled transcript, or
     /// from what a dead worker left. A conversation that does not exist begins with its first prompt.
     pub async fn prompt(
@@ -81,7 +88,9 @@ impl Conversations {
                 None if prompt.is_some() => unborn(),
                 None => return Err(ConversationError::NotFound { id: id.to_string() }),
             };
-            check_free(&id, &stored)?;
+            if prompt.is_some() || !stored::is_unowned(&stored) {
+                check_free(&id, &stored)?;
+            }
             let claimed = if prompt.is_none() && stored.state == State::Running {
                 self.take_over(&id, &stored, config, tools).await?
             } else {

@@ -23,12 +23,14 @@ pub struct Left {
     pub turns: u32,
     /// The answers with which tools of its last turn ran once more.
     pub answers: Vec<(CallId, Answer)>,
+    /// Nobody worked on it: none of its tools was started.
+    pub unstarted: bool,
 }
 
 impl Run {
     /// Takes up a run that another worker left, as its transcript stands. Of the calls that were
     /// under way a relay call parks, a tool that is declared safe to retry runs again, and any other
-    /// was interrupted. Calls that wait go on waiting for the same requests.
+    /// was interrupted, unless nobody had begun to work. Calls that wait go on waiting for the same requests.
     pub fn go_on(
         history: &Transcript,
         left: &Left,
@@ -77,7 +79,7 @@ impl Run {
                 Ok((ToolKind::Relay, input)) => {
                     relayed.push((at, RelayCall { id: call.id, name: call.name, input, arguments: call.arguments }));
                 }
-                Ok((ToolKind::Local, input)) if tools.is_retry_safe(&call.name) => {
+                Ok((ToolKind::Local, input)) if left.unstarted || tools.is_retry_safe(&call.name) => {
                     let answer = left.answers.iter().find(|(answered, _)| *answered == call.id);
                     let answer = answer.map(|(_, answer)| answer.clone());
                     turn.slots[at] = Slot::Running { effect: id, answer: answer.clone().map(Box::new) };

@@ -138,7 +138,12 @@ fn go_on(
     if after.iter().any(stored::is_prompt) {
         return Err(gone_on());
     }
-    let left = Left { first, turns: stored::turns_of(row)?, answers: stored::answers(stored) };
+    let left = Left {
+        first,
+        turns: stored::turns_of(row)?,
+        answers: stored::answers(stored),
+        unstarted: stored::is_unowned(stored),
+    };
     Run::go_on(&transcript, &left, config, tools).map_err(|_| gone_on())
 }
 

@@ -23,7 +23,7 @@ use crate::store::{Conversation, ConversationId, Lease, State, Store, StoreError
 pub struct Held {
     store: Arc<dyn Store>,
     id: ConversationId,
-    /// No other claim has it.
+    /// No other claim has it. Empty: nobody works on it yet.
     owner: String,
     length: Duration,
     epoch: u64,
@@ -54,7 +54,10 @@ impl Held {
         Self {
             store: Arc::clone(&conversations.store),
             id,
-            owner: format!("{}/{}", conversations.owner, CLAIMS.fetch_add(1, Ordering::Relaxed)),
+            owner: match conversations.owner.as_str() {
+                "" => String::new(),
+                owner => format!("{owner}/{}", CLAIMS.fetch_add(1, Ordering::Relaxed)),
+            },
             length: conversations.lease,
             epoch: stored.epoch + 1,
             version: stored.version,

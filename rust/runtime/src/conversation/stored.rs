@@ -40,7 +40,12 @@ pub(super) fn with_answer(mut row: StoredRequest, answer: &Answer) -> StoredRequ
 /// What a dead worker left, seen from the last prompt.
 pub(super) fn left(stored: &Conversation, transcript: &Transcript) -> Left {
     let prompt = transcript.messages().iter().rposition(is_prompt);
-    Left { first: prompt.unwrap_or(0), turns: 0, answers: answers(stored) }
+    Left { first: prompt.unwrap_or(0), turns: 0, answers: answers(stored), unstarted: is_unowned(stored) }
+}
+
+/// Whether a run was left to whoever takes it up, and nobody has.
+pub(super) fn is_unowned(stored: &Conversation) -> bool {
+    stored.lease.as_ref().is_some_and(|lease| lease.owner.is_empty())
 }
 
 pub(super) fn is_prompt(message: &Message) -> bool {

@@ -8,5 +8,6 @@ mod claims;
 mod crashes;
 mod faulty;
 mod recovery;
+mod submitting;
 mod trouble;
 mod world;

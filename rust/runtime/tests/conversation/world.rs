@@ -122,17 +122,30 @@ impl World {
         Self { inline: true, ..self }
     }
 
-    async fn run(&self, start: Start, stop: CancellationToken) -> Ended {
+    fn client(&self) -> Client {
         let store = Arc::clone(&self.store) as Arc<dyn Store>;
-        let client = Client {
+        Client {
             model: Arc::new(ScriptedModel(Arc::clone(&self.stage))),
             conversations: Conversations::new(store, "worker", self.lease),
             max_turns: 10,
             timeout: None,
             inline: self.inline,
-        };
+        }
+    }
+
+    async fn run(&self, start: Start, stop: CancellationToken) -> Ended {
         let host = ScriptedHost(Arc::clone(&self.stage));
-        client.run(Place::Conversation(ID.into()), start, &host, &self.toolkit, stop).await
+        self.client().run(Place::Conversation(ID.into()), start, &host, &self.toolkit, stop).await
+    }
+
+    pub(crate) async fn submit(&self, prompt: &str) -> Result<(), RunError> {
+        let start = Start::Prompt { prompt: Some(Message::user(prompt)), on_pending: OnPending::Refuse };
+        self.client().submit(ID, &start, &self.toolkit).await
+    }
+
+    pub(crate) async fn submit_answer(&self, pending: &Request, answer: &Answer) -> Result<(), RunError> {
+        let (pending, answer) = (pending.clone(), answer.clone());
+        self.client().submit(ID, &Start::Answer { pending, answer, missing: Missing::Error }, &self.toolkit).await
     }
 
     pub(crate) async fn ask(&self, prompt: &str) -> Ended {
