@@ -10,5 +10,6 @@ pub mod model;
 pub mod retry;
 pub mod seal;
 pub mod store;
+mod tls;
 pub mod toolkit;
 pub mod watch;

@@ -4,10 +4,10 @@ use std::error::Error;
 use std::fmt::Write;
 use std::time::Duration;
 
+use crate::tls::TlsError;
 use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
 
 use super::endpoint::Endpoint;
-use super::tls::TlsError;
 
 /// An error of the libraries below, with its causes, and the place it happened at.
 pub(super) fn of(endpoint: &Endpoint, error: &(dyn Error + 'static)) -> ProviderFailure {
