@@ -5,11 +5,17 @@
 
 mod conversation;
 mod error;
+mod frame;
 mod memory;
+mod postgres;
+mod redis;
+mod remote;
 mod sqlite;
 
 #[cfg(test)]
 mod conformance;
+#[cfg(test)]
+mod testing;
 
 use std::fmt::Debug;
 
@@ -17,8 +23,10 @@ use async_trait::async_trait;
 
 pub use conversation::{Conversation, ConversationId, Cursor, InvalidConversationId, Lease, Order, Slot, State};
 pub use conversation::{StoredRequest, Write};
-pub use error::StoreError;
+pub use error::{InvalidUrl, StoreError};
 pub use memory::MemoryStore;
+pub use postgres::{PostgresOptions, PostgresStore};
+pub use redis::{RedisOptions, RedisStore};
 pub use sqlite::{ForkHold, SqliteStore, hold_for_fork};
 
 /// Where conversations are kept.

@@ -59,33 +59,9 @@ pub(crate) use contention::*;
 pub(crate) use deletion::*;
 pub(crate) use listing::*;
 
+pub(crate) use super::testing::{append, body, id, touch};
+
 type Shared = Arc<dyn Store>;
-
-pub(crate) fn id(text: &str) -> ConversationId {
-    ConversationId::new(text).unwrap()
-}
-
-/// A write that only moves the version on.
-pub(crate) fn touch(expect: u64) -> Write {
-    Write {
-        expect,
-        version: expect + 1,
-        at_ms: 0,
-        state: State::Idle,
-        epoch: 0,
-        lease: None,
-        append: vec![],
-        requests: vec![],
-    }
-}
-
-pub(crate) fn append(expect: u64, messages: impl IntoIterator<Item = (u64, Bytes)>) -> Write {
-    Write { append: messages.into_iter().collect(), ..touch(expect) }
-}
-
-pub(crate) fn body(text: impl Into<String>) -> Bytes {
-    Bytes::from(text.into())
-}
 
 fn asked(id: &str, seq: u64) -> StoredRequest {
     StoredRequest {

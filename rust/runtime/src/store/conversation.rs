@@ -129,6 +129,18 @@ impl StoredRequest {
     pub(super) fn place(&self) -> Option<u64> {
         self.slots.first().map(|slot| slot.seq)
     }
+
+    /// By what requests that come in no order are put in order.
+    pub(super) fn order(&self) -> (Option<u64>, &str) {
+        (self.place(), &self.id)
+    }
+
+    /// How much there is to keep, about.
+    pub(super) fn bytes(&self) -> usize {
+        let slots = self.slots.iter().map(|slot| slot.call.len() + size_of::<u64>());
+        let json = self.answers.iter().chain(&self.outcome).chain([&self.body]).map(Bytes::len);
+        self.id.len() + slots.chain(json).sum::<usize>()
+    }
 }
 
 /// A conversation at one instant.

@@ -5,7 +5,8 @@ use std::time::Duration;
 /// Why a store did not do what it was asked.
 ///
 /// [`Conflict`](Self::Conflict) and [`SeqTaken`](Self::SeqTaken) are answers: the store works, and nothing was changed.
-/// The rest are troubles of the place where the conversations lie, which `store` names (for SQLite: the file).
+/// The rest are troubles of the place where the conversations lie, which `store` names: a file, or a server and what is
+/// used of it, without anything secret.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
     /// Somebody else's commit came first, or the conversation was there already, or it was not there.
@@ -29,7 +30,7 @@ pub enum StoreError {
         store: String,
     },
     /// The store cannot be written to.
-    #[error("{store} is read-only, make the file and its folder writable")]
+    #[error("{store} is read-only, give this process the right to write to it")]
     ReadOnly {
         /// The store.
         store: String,
@@ -53,7 +54,7 @@ pub enum StoreError {
         supported: u32,
     },
     /// The place holds something else.
-    #[error("{store} is not a toolrelay store, choose another file")]
+    #[error("{store} is not a toolrelay store, choose another place")]
     NotAStore {
         /// The store.
         store: String,
@@ -96,4 +97,14 @@ pub enum StoreError {
         /// The store.
         store: String,
     },
+}
+
+/// A URL that leads to no store. It is the caller's mistake, and no part of the URL is told: it may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the URL is not {expected}: {reason}")]
+pub struct InvalidUrl {
+    /// What it should look like.
+    pub expected: &'static str,
+    /// What is wrong with it.
+    pub reason: String,
 }

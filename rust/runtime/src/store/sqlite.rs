@@ -4,7 +4,7 @@
 mod crew;
 mod fault;
 mod fork;
-mod frame;
+
 mod line;
 mod list;
 mod read;

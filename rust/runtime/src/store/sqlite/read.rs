@@ -3,9 +3,9 @@
 use bytes::Bytes;
 use rusqlite::{Connection, OptionalExtension, Row, TransactionBehavior, named_params};
 
-use super::super::{Conversation, Lease, State, StoredRequest};
+use super::super::{Conversation, Lease, State, StoredRequest, frame};
 use super::fault::Fault;
-use super::{frame, schema};
+use super::schema;
 
 /// Message places keep the seq in the lower half.
 pub(super) const SEQ_BITS: u32 = 32;

@@ -2,10 +2,10 @@
 
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, named_params};
 
-use super::super::{State, StoreError, StoredRequest, Write};
+use super::super::{State, StoreError, StoredRequest, Write, frame};
 use super::fault::Fault;
 use super::read::{SEQ_BITS, places};
-use super::{frame, schema};
+use super::schema;
 
 /// One change of a conversation as it was asked for.
 pub(super) struct Change {

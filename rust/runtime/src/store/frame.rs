@@ -1,8 +1,8 @@
-//! Lists of bytes in one column: each frame is its length (32 bits, little-endian) and its bytes.
+//! Lists of bytes in one value: each frame is its length (32 bits, little-endian) and its bytes.
 
 use bytes::{Buf, Bytes};
 
-use super::super::Slot;
+use super::Slot;
 
 /// Joins the frames. `None` when one of them is longer than a length can tell.
 pub(super) fn join<'a>(frames: impl IntoIterator<Item = &'a [u8]>) -> Option<Vec<u8>> {
