@@ -205,6 +205,9 @@ fn items_are_told_apart_by_id_index_and_kind() {
     let reply = reply(STYLE, &body(&list, &ended("completed", "[]")));
     let calls = [asked(Some("k1"), "tally", "{}"), asked(Some("k2"), "tally", r#"{"n":2}"#)];
     assert_eq!((reply.text.as_str(), reply.calls.as_slice()), ("so", &calls[..]));
+    let done = [item("done", 0, &call("fc_1", "k1")), item("done", 0, &call("fc_2", "k2"))];
+    let reply = crate::streamed::reply(STYLE, &body(&done, &ended("completed", "[]")));
+    assert_eq!(reply.calls, [asked(Some("k1"), "tally", ""), asked(Some("k2"), "tally", "")]);
 }
 
 /// Fault D19: complete with the whole reply; `[DONE]` alone ends nothing.
