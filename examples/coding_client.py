@@ -127,7 +127,8 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, help="where commands run; a temporary folder when left out")
     parser.add_argument("--yes", action="store_true", help="allow every command without asking")
     parser.add_argument("--base-url", help="a real endpoint instead of the in-process model")
-    parser.add_argument("--style", choices=["openai", "openai-responses", "anthropic"], default="openai")
+    styles = ["openai", "openai-responses", "anthropic", "gemini"]
+    parser.add_argument("--style", choices=styles, default="openai")
     parser.add_argument("--model", help="the model's name at the endpoint")
     arguments = parser.parse_args()
     if arguments.base_url is not None and arguments.model is None:

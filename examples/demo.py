@@ -182,7 +182,8 @@ def main() -> None:
     parser.add_argument("step", nargs="?", choices=["ask", "resume"], help="one half alone; both when left out")
     parser.add_argument("--store", type=Path, default=Path("conversations.db"), help="the SQLite file of a half")
     parser.add_argument("--base-url", help="a real endpoint instead of the in-process model")
-    parser.add_argument("--style", choices=["openai", "openai-responses", "anthropic"], default="openai")
+    styles = ["openai", "openai-responses", "anthropic", "gemini"]
+    parser.add_argument("--style", choices=styles, default="openai")
     parser.add_argument("--model", help="the model's name at the endpoint")
     arguments = parser.parse_args()
     if arguments.base_url is not None and arguments.model is None:

@@ -6,10 +6,20 @@ import traceback
 
 import pytest
 from harbour import NO_TOOLS, TIDE, tally
-from scripted_server import KEY, Reply, anthropic_reply, client_of, openai_reply, responses_reply, responses_text
+from scripted_server import (
+    KEY,
+    Reply,
+    anthropic_reply,
+    client_of,
+    gemini_reply,
+    openai_reply,
+    responses_reply,
+    responses_text,
+)
 from toolrelay import (
     BadRequestError,
     ConfigurationError,
+    ContentFilterError,
     ModelNotFoundError,
     Toolkit,
     TranscriptError,
@@ -110,7 +120,43 @@ async def test_a_reply_that_failed_is_an_error_of_its_kind(server):
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("style", ["openai", "openai-responses", "anthropic"])
+async def test_a_tool_loop_over_generate_content_keeps_thought_signatures_byte_for_byte(server):
+    """Contract 8.2, 8.5; A8, F6: results in call order in one content, the model's parts as they came."""
+    parts = (
+        '[ {"text":"h\\u00e4","thought":true,"thoughtSignature":"c2ln\\/bmVk"},{"text":"both"},'
+        '{"functionCall":{"name":"tally","args":{"n": 2}},"thoughtSignature":"Zmlyc3Q="}, '
+        '{"functionCall":{"id":"fc-2","name":"tally","args":{"n":3.0}},"cache":1.0} ]'
+    )
+    server.script(gemini_reply(parts), gemini_reply('[{"text":"8 and 9"},{"text":"","thoughtSignature":"ZW5k"}]'))
+    client = client_of(server, "gemini", model="models/gemini-test", system_prompt="be brief")
+
+    result = await client.run("count both", Toolkit([tally]))
+
+    assert (result.text, result.model, result.finish_reason) == ("8 and 9", "gemini-test-1", "stop")
+    assert (result.usage.input_tokens, result.usage.output_tokens) == (18, 8)
+    first, second = server.requests
+    assert (first.path, first.headers["x-goog-api-key"]) == ("/v1beta/models/gemini-test:generateContent", KEY)
+    (declared,) = first.json()["tools"][0]["functionDeclarations"]
+    assert (declared["name"], list(declared["parametersJsonSchema"]["properties"])) == ("tally", ["n"])
+    sent = second.json()
+    assert sent["systemInstruction"] == {"parts": [{"text": "be brief"}]}
+    assert [content["role"] for content in sent["contents"]] == ["user", "model", "user"]
+    assert parts.removeprefix("[ ").removesuffix(" ]").encode() in second.body
+    assert sent["contents"][2]["parts"] == [
+        {"functionResponse": {"name": "tally", "response": {"output": "8"}}},
+        {"functionResponse": {"id": "fc-2", "name": "tally", "response": {"output": "9"}}},
+    ]
+
+
+async def test_a_blocked_prompt_is_a_typed_error(server):
+    """E6: the provider's reason is on the error, and it is not asked again."""
+    server.script(Reply({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT"}}))
+    with pytest.raises(ContentFilterError, match="PROHIBITED_CONTENT") as caught:
+        await client_of(server, "gemini").run("hi", NO_TOOLS)
+    assert (caught.value.error_type, len(server.requests)) == ("PROHIBITED_CONTENT", 1)
+
+
+@pytest.mark.parametrize("style", ["openai", "openai-responses", "anthropic", "gemini"])
 async def test_a_halt_resumes_over_http(server, style):
     use = '[{"type":"tool_use","id":"call_1","name":"tide","input":{}}]'
     said = '[{"type":"text","text":"it is 4 m"}]'
@@ -119,8 +165,10 @@ async def test_a_halt_resumes_over_http(server, style):
     elif style == "openai-responses":
         call = '[{"type":"function_call","id":"fc_1","call_id":"call_1","name":"tide","arguments":"{}"}]'
         server.script(responses_reply(call), responses_reply(responses_text("it is 4 m")))
-    else:
+    elif style == "anthropic":
         server.script(anthropic_reply(use, "tool_use"), anthropic_reply(said))
+    else:
+        server.script(gemini_reply('[{"functionCall":{"name":"tide"}}]'), gemini_reply('[{"text":"it is 4 m"}]'))
     client = client_of(server, style)
 
     halted = await client.run("tide?", Toolkit([TIDE]))
@@ -209,12 +257,13 @@ async def test_headers_are_sent_and_may_replace_the_librarys_own(server):
         ("openai", "OPENAI_API_KEY", "authorization", "Bearer from-the-environment"),
         ("openai-responses", "OPENAI_API_KEY", "authorization", "Bearer from-the-environment"),
         ("anthropic", "ANTHROPIC_API_KEY", "x-api-key", "from-the-environment"),
+        ("gemini", "GEMINI_API_KEY", "x-goog-api-key", "from-the-environment"),
     ],
 )
 async def test_the_key_comes_from_the_environment_or_its_absence_names_the_variable(
     server, monkeypatch, style, variable, header, value
 ):
-    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     with pytest.raises(ConfigurationError, match=variable) as caught:
         client_of(server, style, api_key=None)
@@ -227,12 +276,26 @@ async def test_the_key_comes_from_the_environment_or_its_absence_names_the_varia
     assert server.requests[0].headers[header] == value
 
 
+async def test_the_key_of_google_has_an_older_variable(server, monkeypatch):
+    server.script(gemini_reply('[{"text":"ok"}]'), gemini_reply('[{"text":"ok"}]'))
+    monkeypatch.delenv("GEMINI_API_KEY", raising=False)
+    monkeypatch.setenv("GOOGLE_API_KEY", "the-older")
+    await client_of(server, "gemini", api_key=None).run("hi", NO_TOOLS)
+    monkeypatch.setenv("GEMINI_API_KEY", "the-newer")
+    await client_of(server, "gemini", api_key=None).run("hi", NO_TOOLS)
+    assert [request.headers["x-goog-api-key"] for request in server.requests] == ["the-older", "the-newer"]
+
+
 async def test_an_empty_key_sends_none(server):
-    server.script(openai_reply("ok"), Reply(status=404))
+    server.script(openai_reply("ok"), Reply(status=404), Reply(status=404))
     await client_of(server, api_key="").run("hi", NO_TOOLS)
     with pytest.raises(ModelNotFoundError):
         await client_of(server, "anthropic", api_key="").run("hi", NO_TOOLS)
-    assert not {"authorization", "x-api-key"} & {name for request in server.requests for name in request.headers}
+    with pytest.raises(ModelNotFoundError):
+        await client_of(server, "gemini", api_key="").run("hi", NO_TOOLS)
+    assert not {"authorization", "x-api-key", "x-goog-api-key"} & {
+        name for request in server.requests for name in request.headers
+    }
 
 
 def test_the_repr_of_a_client_says_what_it_reaches_and_not_with_what():
@@ -245,7 +308,10 @@ def test_the_repr_of_a_client_says_what_it_reaches_and_not_with_what():
 @pytest.mark.parametrize(
     ("setting", "says"),
     [
-        ({"style": "gemini9"}, "unknown style 'gemini9': use one of openai, openai-responses, anthropic"),
+        (
+            {"style": "gemini9"},
+            "unknown style 'gemini9': use one of openai, openai-responses, anthropic, gemini",
+        ),
         ({"model": ""}, "model must be the name of a model"),
         ({"model": None}, "model must be the name of a model"),
         ({"retries": -1}, "retries must be a whole number from 0 on, not -1"),

@@ -37,6 +37,7 @@ PEERS = [
     Peer("openai", "openai", "/v1"),
     Peer("responses", "openai-responses", "/v1"),
     Peer("anthropic", "anthropic", "/anthropic"),
+    Peer("gemini", "gemini", "/gemini"),
 ]
 IMITATORS = [Peer(name, "openai", f"/{name}/v1") for name in ("mistral", "together", "ai21", "xai", "perplexity")]
 GROQ = Peer("groq", "openai", "/groq/openai/v1")

@@ -30,7 +30,7 @@ from toolrelay import (
     relay_tool,
 )
 
-PACKAGES = [OpenAi(), Responses(), Anthropic()]
+PACKAGES = [OpenAi(), Responses(), Anthropic(), Gemini()]
 MAP = "https://example.org/map.png"
 SETTINGS = ("system_prompt", "tool_choice", "parallel_tool_calls")
 """What a dialogue may say of its client."""

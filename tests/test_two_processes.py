@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from scripted_server import Reply, anthropic_reply, openai_reply, responses_reply, responses_text
-from toolrelay import Answer, RelayResult, Request, answer_output, relay_answer
+from scripted_server import Reply, anthropic_reply, gemini_reply, openai_reply, responses_reply, responses_text
+from toolrelay import Answer, RelayResult, Request, answer_output, relay_answer, relay_calls_of
 
 WORKER = Path(__file__).parent / "support" / "worker.py"
 
@@ -126,20 +126,17 @@ OUTPUT = (
     '"arguments":"{ \\"z\\":1}"},'
     '{"arguments":"{}","call_id":"toolu_2","name":"moor","type":"function_call","id":"fc_2","unknown":{"b":1,"a":2}}'
 )
+PARTS = (
+    '{"text":"tide h\\u00e4 / \\/","thought":true,"thoughtSignature":"c2ln\\/bmVk+A=="},'
+    ' {"text":"","thoughtSignature":"ZW1wdHk="},{"executableCode":{"language":"PYTHON","code":"1+1"},"mystery":[]},'
+    '{"thoughtSignature":"Zmlyc3Q\\/+A==","functionCall":{"name":"tide",'
+    '"args":{ "z":1,"a": 1.0,"big":12345678901234567890123}}},'
+    '{"functionCall":{"id":"fc \\u0032","name":"moor","args":{},"unknown":{"b":1,"a":2}}}'
+)
 
 
-@pytest.mark.parametrize("style", ["anthropic", "openai-responses"])
-@pytest.mark.parametrize("keeper", ["a store", "a file"])
-def test_the_signed_content_that_another_process_sends_back_is_byte_identical(
-    server, start, task, tmp_path, keeper, style
-):
-    """Contract 8.2, 6.1: signatures, encrypted reasoning, empty blocks, unknown fields, number spelling."""
-    if style == "anthropic":
-        server.script(anthropic_reply(f"[{CONTENT}]", "tool_use"), anthropic_reply('[{"type":"text","text":"done"}]'))
-        task |= {"style": style, "url": server.url}
-    else:
-        server.script(responses_reply(f"[{OUTPUT}]"), responses_reply(responses_text("done")))
-        task |= {"style": style}
+def halt_and_resume_elsewhere(start, task, keeper, tmp_path):
+    """A run that halts in one process with calls of `tide` and `moor`, and is answered in another."""
     begin, resume = ("ask", "answer") if keeper == "a store" else ("run", "resume")
     if keeper == "a file":
         task["transcript"] = str(tmp_path / "halted.json")
@@ -147,22 +144,49 @@ def test_the_signed_content_that_another_process_sends_back_is_byte_identical(
     halted = start(**task, do=begin, prompt="tide?").go().told()
     assert halted["status"] == "pending"
     request = Request.from_json(halted["request"])
-    results = [RelayResult("toolu_1", "4 m"), RelayResult("toolu_2", "moored")]
+    tide, moor = relay_calls_of(request)
+    results = [RelayResult(tide.id, "4 m"), RelayResult(moor.id, "moored")]
     answer = relay_answer(request.id, results).to_json().decode()
     told = start(**task, do=resume, request=halted["request"], answer=answer).go().told()
-
     assert (told["status"], told["text"]) == ("done", "done")
-    if style == "anthropic":
-        assert f'{{"role":"assistant","content":[{CONTENT}]}}'.encode() in server.requests[1].body
-        assert [block["tool_use_id"] for block in server.bodies[1]["messages"][2]["content"]] == ["toolu_1", "toolu_2"]
-    else:
-        outputs = ",".join(
-            json.dumps(
-                {"type": "function_call_output", "call_id": result.id, "output": result.output}, separators=(",", ":")
-            )
-            for result in results
-        )
-        assert server.requests[1].body.endswith(f",{OUTPUT},{outputs}]}}".encode())
+
+
+@pytest.mark.parametrize("keeper", ["a store", "a file"])
+def test_the_signed_content_that_another_process_sends_back_is_byte_identical(server, start, task, tmp_path, keeper):
+    """Contract 8.2, 6.1: thinking and its signatures, empty blocks, unknown fields, number spelling."""
+    server.script(anthropic_reply(f"[{CONTENT}]", "tool_use"), anthropic_reply('[{"type":"text","text":"done"}]'))
+    halt_and_resume_elsewhere(start, task | {"style": "anthropic", "url": server.url}, keeper, tmp_path)
+
+    assert f'{{"role":"assistant","content":[{CONTENT}]}}'.encode() in server.requests[1].body
+    assert [block["tool_use_id"] for block in server.bodies[1]["messages"][2]["content"]] == ["toolu_1", "toolu_2"]
+
+
+@pytest.mark.parametrize("keeper", ["a store", "a file"])
+def test_the_items_that_another_process_sends_back_are_byte_identical(server, start, task, tmp_path, keeper):
+    """Contract 8.2, 6.1: encrypted reasoning, the provider's own tools, unknown fields, number spelling."""
+    server.script(responses_reply(f"[{OUTPUT}]"), responses_reply(responses_text("done")))
+    halt_and_resume_elsewhere(start, task | {"style": "openai-responses"}, keeper, tmp_path)
+
+    outputs = ",".join(
+        f'{{"type":"function_call_output","call_id":"{call}","output":"{output}"}}'
+        for call, output in [("toolu_1", "4 m"), ("toolu_2", "moored")]
+    )
+    assert server.requests[1].body.endswith(f",{OUTPUT},{outputs}]}}".encode())
+
+
+@pytest.mark.parametrize("keeper", ["a store", "a file"])
+def test_the_thought_signatures_that_another_process_sends_back_are_byte_identical(
+    server, start, task, tmp_path, keeper
+):
+    """Contract 8.2, 6.1; B7, F6, F7: signatures on any part, and an id only where the provider gave one."""
+    server.script(gemini_reply(f"[{PARTS}]"), gemini_reply('[{"text":"done"}]'))
+    halt_and_resume_elsewhere(start, task | {"style": "gemini", "url": server.url}, keeper, tmp_path)
+
+    assert f'{{"role":"model","parts":[{PARTS}]}}'.encode() in server.requests[1].body
+    assert server.bodies[1]["contents"][2]["parts"] == [
+        {"functionResponse": {"name": "tide", "response": {"output": "4 m"}}},
+        {"functionResponse": {"id": "fc 2", "name": "moor", "response": {"output": "moored"}}},
+    ]
 
 
 def test_a_worker_that_dies_in_a_tool_leaves_its_finished_turns_and_no_tool_runs_again(server, start, task, tmp_path):

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 def create_client(
     *,
-    style: Literal["openai", "openai-responses", "anthropic"] = "openai",
+    style: Literal["openai", "openai-responses", "anthropic", "gemini"] = "openai",
     model: str,
     base_url: str | None = None,
     api_key: str | None = None,
@@ -48,9 +48,10 @@ def create_client(
 ) -> Client:
     """A client of a provider.
 
-    - `style`: the shape that the server speaks: Chat Completions, Responses or Messages.
+    - `style`: the shape that the server speaks: Chat Completions, Responses, Messages or generateContent.
     - `base_url`: as the provider's official SDK takes it; left out, the provider's own.
-    - `api_key`: left out, it is read from `OPENAI_API_KEY` or `ANTHROPIC_API_KEY`; `""` for a server that wants none.
+    - `api_key`: left out, it is read from `OPENAI_API_KEY`, `ANTHROPIC_API_KEY` or `GEMINI_API_KEY` (then
+      `GOOGLE_API_KEY`); `""` for a server that wants none.
     - `request_params`: more keys of the request, such as `temperature`; they win, and `None` leaves a key out.
     - `tool_choice`: `"auto"`, `"none"`, `"required"`, or a tool as `{"type": "function", "function": {"name": ...}}`.
       One that forces a call holds for the reply to a prompt only; then the model is free. `parallel_tool_calls`:

@@ -12,7 +12,7 @@ from toolrelay.errors import ConfigurationError, PayloadError
 from toolrelay.profiles import native_profile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 
 def provider_settings(
@@ -38,7 +38,7 @@ def provider_settings(
     for name, flag in (("parallel_tool_calls", parallel_tool_calls), ("prompt_cache", prompt_cache)):
         if flag is not None and not isinstance(flag, bool):
             raise ConfigurationError(f"{name} must be True, False or None, not {flag!r}")
-    default_url, variable = _PROVIDERS[style]
+    default_url, *variables = _PROVIDERS[style]
     try:
         params = plain(dict(request_params or {}), "request_params")
     except PayloadError as error:
@@ -47,7 +47,7 @@ def provider_settings(
         "style": style,
         "model": model,
         "base_url": base_url if base_url is not None else default_url,
-        "api_key": _key(api_key, variable),
+        "api_key": _key(api_key, variables),
         "headers": [(str(name), str(value)) for name, value in (headers or {}).items()],
         "params": [(name, encode(value)) for name, value in params.items()],
         "tool_choice": native_choice(tool_choice),
@@ -100,13 +100,13 @@ def seconds(name: str, value: object) -> float:
     return float(value)
 
 
-def _key(api_key: Any, variable: str) -> str:
+def _key(api_key: Any, variables: Sequence[str]) -> str:
     if api_key is None:
-        api_key = os.environ.get(variable)
-        if not api_key:
+        api_key = next(filter(None, map(os.environ.get, variables)), None)
+        if api_key is None:
             raise ConfigurationError(
-                f"no API key: pass api_key, or set {variable} (api_key='' for a server that wants none)",
-                variable=variable,
+                f"no API key: pass api_key, or set {variables[0]} (api_key='' for a server that wants none)",
+                variable=variables[0],
             )
     if not isinstance(api_key, str):
         raise ConfigurationError(f"api_key must be text, not {type(api_key).__name__}")
@@ -117,5 +117,6 @@ _PROVIDERS = {
     "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "openai-responses": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
     "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    "gemini": ("https://generativelanguage.googleapis.com", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
 }
 _MOST = 2**32

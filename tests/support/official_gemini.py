@@ -105,9 +105,14 @@ class Gemini:
 
 
 def _plain(value: Any) -> Any:
-    """Without what is a matter of spelling: an absent key and an empty object, the words of an enum in any case."""
+    """Without what is a matter of spelling: an explicit null, the words of an enum in any case, base64 in either
+    alphabet.
+    """
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(one) for key, one in value.items() if one is not None}
     if isinstance(value, list):
         return [_plain(one) for one in value]
-    return value.upper() if isinstance(value, str) else value
+    return value.upper().translate(BASE64) if isinstance(value, str) else value
+
+
+BASE64 = str.maketrans("-_", "+/")

@@ -234,6 +234,13 @@ def anthropic_reply(content: str, stop: str = "end_turn") -> Reply:
     return Reply(head + content + tail)
 
 
+def gemini_reply(parts: str, reason: str = "STOP") -> Reply:
+    """A generateContent reply around the text of its list of parts, which is sent as it is."""
+    head = '{"candidates":[{"content":{"role":"model","parts":'
+    usage = '"usageMetadata":{"promptTokenCount":9,"candidatesTokenCount":4,"totalTokenCount":13}'
+    return Reply(f'{head}{parts}}},"finishReason":"{reason}","index":0}}],{usage},"modelVersion":"gemini-test-1"}}')
+
+
 def sse(data: Any, event: str | None = None) -> bytes:
     """One event of a stream."""
     text = data if isinstance(data, str) else json.dumps(data)

@@ -5,6 +5,7 @@
 //! each encoded once per style, then a tail. Nothing of the history is copied, and the bytes of a
 //! request stay the start of the next one.
 
+mod address;
 mod anthropic;
 mod arguments;
 mod balance;
@@ -12,6 +13,7 @@ mod choice;
 mod content;
 mod counts;
 pub mod failure;
+mod gemini;
 mod growing;
 mod head;
 pub(crate) mod import;
@@ -47,6 +49,8 @@ pub enum Style {
     OpenAiResponses,
     /// Messages.
     Anthropic,
+    /// generateContent.
+    Gemini,
 }
 
 /// The body of a request: slices to be sent one after the other.
@@ -113,10 +117,10 @@ pub enum WireError {
 
 impl Style {
     /// All styles.
-    pub const ALL: [Self; Self::COUNT] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic];
+    pub const ALL: [Self; Self::COUNT] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
 
     /// How many styles there are.
-    pub const COUNT: usize = 3;
+    pub const COUNT: usize = 4;
 
     /// The style's name, as users write it.
     pub fn as_str(self) -> &'static str {
@@ -124,26 +128,26 @@ impl Style {
             Self::OpenAi => "openai",
             Self::OpenAiResponses => "openai-responses",
             Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
         }
     }
 
     /// Where requests go, for a base URL as the official SDK of the provider takes it: for Chat
-    /// Completions and Responses with the version (`https://api.openai.com/v1`), for Messages without it
-    /// (`https://api.anthropic.com`). A Messages base with `/v1`, a slash at the end, a whole
-    /// endpoint and a query string are understood too.
-    pub fn url(self, base_url: &str) -> String {
+    /// Completions and Responses with the version (`https://api.openai.com/v1`), for Messages and Gemini
+    /// without it (`https://api.anthropic.com`). A base with a version, a slash at the end, a whole endpoint
+    /// and a query string are understood too. Gemini has the model and the streaming in its address.
+    pub fn url(self, base_url: &str, model: &str, stream: bool) -> String {
         let (base, query) = base_url.split_once('?').map_or((base_url, None), |(base, query)| (base, Some(query)));
         let base = base.trim_end_matches('/');
-        let (version, path) = match self {
-            Self::OpenAi => ("", "/chat/completions"),
-            Self::OpenAiResponses => ("", "/responses"),
-            Self::Anthropic => ("/v1", "/messages"),
+        let (mut url, more) = match self {
+            Self::OpenAi => (address::endpoint(base, "", "/chat/completions"), None),
+            Self::OpenAiResponses => (address::endpoint(base, "", "/responses"), None),
+            Self::Anthropic => (address::endpoint(base, "/v1", "/messages"), None),
+            Self::Gemini => (address::gemini(base, model, stream), stream.then_some("alt=sse")),
         };
-        let version = if base.ends_with(version) { "" } else { version };
-        let mut url = if base.ends_with(path) { base.to_owned() } else { format!("{base}{version}{path}") };
-        if let Some(query) = query {
-            url.push('?');
-            url.push_str(query);
+        for (at, part) in query.into_iter().chain(more).enumerate() {
+            url.push(if at == 0 { '?' } else { '&' });
+            url.push_str(part);
         }
         url
     }
@@ -153,8 +157,9 @@ impl Style {
     pub fn auth_headers(self, key: &str) -> Vec<(&'static str, String)> {
         let mut headers = Vec::with_capacity(2);
         match self {
-            Self::OpenAi | Self::OpenAiResponses if key.is_empty() => {}
+            Self::OpenAi | Self::OpenAiResponses | Self::Gemini if key.is_empty() => {}
             Self::OpenAi | Self::OpenAiResponses => headers.push(("authorization", format!("Bearer {key}"))),
+            Self::Gemini => headers.push(("x-goog-api-key", key.to_owned())),
             Self::Anthropic => {
                 headers.push(("anthropic-version", ANTHROPIC_VERSION.to_owned()));
                 if !key.is_empty() {
@@ -178,6 +183,7 @@ impl Style {
             Self::OpenAi => openai::decode(&text),
             Self::OpenAiResponses => responses::decode(&text),
             Self::Anthropic => anthropic::decode(&text),
+            Self::Gemini => gemini::decode(&text),
         }
     }
 
@@ -211,13 +217,16 @@ pub(crate) enum Encoded {
 /// The bytes of a message that a style has in another shape.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Anew {
-    /// Chat Completions: the message object. Responses: its items, Messages: its content blocks, joined
+    /// Chat Completions: the message object. Responses: its items, Messages: its content blocks, Gemini: its
+    /// parts, joined
     /// by commas; empty when there is nothing to send.
     pub(crate) body: Bytes,
-    /// Chat Completions: content parts that go out in a user message after all results of the turn.
+    /// Chat Completions and Gemini: content parts that go out as the user's after all results of the turn.
     pub(crate) after: Bytes,
     /// Responses: the items for a provider that keeps its replies, where they are others.
     pub(crate) stored: Bytes,
+    /// Gemini: how the results of the message's calls begin, as a result does not know its tool's name.
+    pub(crate) heads: Vec<Bytes>,
 }
 
 impl Encoded {

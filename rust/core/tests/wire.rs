@@ -12,6 +12,14 @@ mod anthropic_stream;
 mod cache;
 #[path = "wire/choice.rs"]
 mod choice;
+#[path = "wire/gemini.rs"]
+mod gemini;
+#[path = "wire/gemini_reply.rs"]
+mod gemini_reply;
+#[path = "wire/gemini_schema.rs"]
+mod gemini_schema;
+#[path = "wire/gemini_stream.rs"]
+mod gemini_stream;
 #[path = "wire/import.rs"]
 mod import;
 #[path = "wire/moved.rs"]
@@ -94,6 +102,7 @@ fn messages_of(style: Style, messages: &[Message]) -> Vec<u8> {
     let key: &[u8] = match style {
         Style::OpenAi | Style::Anthropic => b"\"messages\":",
         Style::OpenAiResponses => b"\"input\":",
+        Style::Gemini => b"\"contents\":",
     };
     let start = body.windows(key.len()).position(|window| window == key).unwrap() + key.len();
     body[start..body.len() - 1].to_vec()
@@ -108,7 +117,7 @@ fn sent(style: Style, json: &str) -> Value {
     read(&messages_of(style, &history(json)))
 }
 
-/// The ids of the calls on the wire of a style, in order.
+/// The ids of the calls on the wire of a style, in order; of Gemini, which may have none, the names.
 fn asked(style: Style, shown: &Value) -> Vec<String> {
     let messages = shown.as_array().unwrap().iter();
     let ids: Vec<&Value> = match style {
@@ -120,11 +129,12 @@ fn asked(style: Style, shown: &Value) -> Vec<String> {
             messages.filter(|item| item["type"] == "function_call").map(|item| &item["call_id"]).collect()
         }
         Style::Anthropic => blocks(messages, "tool_use").map(|block| &block["id"]).collect(),
+        Style::Gemini => found(messages, "functionCall"),
     };
     texts(&ids)
 }
 
-/// The ids of the results on the wire of a style, in order.
+/// The ids of the results on the wire of a style, in order; of Gemini the names.
 fn answered(style: Style, shown: &Value) -> Vec<String> {
     let messages = shown.as_array().unwrap().iter();
     let ids: Vec<&Value> = match style {
@@ -135,6 +145,7 @@ fn answered(style: Style, shown: &Value) -> Vec<String> {
             messages.filter(|item| item["type"] == "function_call_output").map(|item| &item["call_id"]).collect()
         }
         Style::Anthropic => blocks(messages, "tool_result").map(|block| &block["tool_use_id"]).collect(),
+        Style::Gemini => found(messages, "functionResponse"),
     };
     texts(&ids)
 }
@@ -143,6 +154,11 @@ fn blocks<'a>(messages: impl Iterator<Item = &'a Value>, kind: &str) -> impl Ite
     messages
         .flat_map(|message| message["content"].as_array().into_iter().flatten())
         .filter(move |block| block["type"] == kind)
+}
+
+fn found<'a>(contents: impl Iterator<Item = &'a Value>, key: &str) -> Vec<&'a Value> {
+    let parts = contents.flat_map(|content| content["parts"].as_array().unwrap());
+    parts.filter_map(|part| part.get(key)).filter(|found| found.is_object()).map(|found| &found["name"]).collect()
 }
 
 fn texts(values: &[&Value]) -> Vec<String> {

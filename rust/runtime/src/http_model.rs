@@ -74,6 +74,8 @@ pub enum HttpModelError {
 pub struct HttpModel {
     config: HttpModelConfig,
     endpoint: Endpoint,
+    /// For replies that are streamed.
+    stream_endpoint: Endpoint,
     headers: Headers,
     transport: Arc<dyn Transport>,
 }
@@ -131,7 +133,8 @@ impl HttpModel {
         if config.profile.is_none() {
             config.profile = Profile::of_address(config.style, &config.base_url).map(Arc::new);
         }
-        let endpoint = Endpoint::parse(&config.style.url(&config.base_url))?;
+        let endpoint = |stream| Endpoint::parse(&config.style.url(&config.base_url, &config.model, stream));
+        let (endpoint, stream_endpoint) = (endpoint(false)?, endpoint(true)?);
         let mut headers = Headers::new();
         for (name, value) in config.style.auth_headers(&config.api_key) {
             headers.insert(name, &value)?;
@@ -140,7 +143,7 @@ impl HttpModel {
             headers.insert(name, value)?;
         }
         config.style.head(&config.head(&[], false))?;
-        Ok(Self { config, endpoint, headers, transport })
+        Ok(Self { config, endpoint, stream_endpoint, headers, transport })
     }
 }
 
@@ -154,7 +157,7 @@ impl Model for HttpModel {
             prefix: config.style.head(&Head { tool_choice: head.tool_choice.xor(forced), ..head })?,
             prompted: forced.map(|_| config.style.head(&head)).transpose()?,
             reading: Arc::new(reading),
-            endpoint: self.endpoint.clone(),
+            endpoint: if head.stream { &self.stream_endpoint } else { &self.endpoint }.clone(),
             headers: self.headers.clone(),
             transport: Arc::clone(&self.transport),
             retry: config.retry,

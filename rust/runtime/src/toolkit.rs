@@ -2,6 +2,7 @@
 
 mod fault;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use jsonschema::Validator;
@@ -99,14 +100,14 @@ impl Toolkit {
         if self.by_name.contains_key(&name) {
             return Err(ToolkitError::Duplicate { tool: name });
         }
-        let wire_name = names::wire_name(&name).into_owned();
-        if let Some(at) = self.by_wire_name.get(&wire_name) {
+        let wire_names = [names::wire_name(&name), names::gemini_name(&name)].map(Cow::into_owned);
+        if let Some(at) = wire_names.iter().find_map(|wire_name| self.by_wire_name.get(wire_name)) {
             return Err(ToolkitError::SameWireName { tool: name, other: self.specs[*at].name.clone() });
         }
         let schema = compile(&tool.spec)?;
         let at = self.entries.len();
         self.by_name.insert(name, at);
-        self.by_wire_name.insert(wire_name, at);
+        self.by_wire_name.extend(wire_names.map(|wire_name| (wire_name, at)));
         self.specs.push(tool.spec);
         self.entries.push(Entry { kind: tool.kind, retry_safe: tool.retry_safe, schema });
         Ok(())

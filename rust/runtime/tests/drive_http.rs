@@ -22,7 +22,7 @@ use toolrelay_core::run::OnPending;
 use toolrelay_core::run::io::{Failure, ModelFailure, Outcome};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::{Style, ToolChoice};
-use toolrelay_runtime::client::{Client, Place, Start};
+use toolrelay_runtime::client::{Client, Place, Report, Start};
 use toolrelay_runtime::http::{HttpOptions, HttpTransport};
 use toolrelay_runtime::http_model::{HttpModel, HttpModelConfig};
 use toolrelay_runtime::retry::RetryPolicy;
@@ -144,6 +144,46 @@ async fn dropping_the_run_closes_the_connection_of_its_model_call() {
     assert!(server.saw_hangups(1));
 }
 
+/// Resumes from what another process has: JSON, here with the keys sorted and the escapes rewritten.
+async fn resumed_elsewhere(client: &Client, halted: &Report) -> Report {
+    let mut saved: serde_json::Value = serde_json::from_slice(&halted.transcript.to_json()).unwrap();
+    saved.sort_all_objects();
+    let history = Transcript::from_json(saved.to_string().into()).unwrap();
+    let pending = halted.suspensions[0].clone();
+    let answer = json!({"id": pending.id, "ok": true, "data": {"output": "done"}});
+    let answer = serde_json::from_value(answer).unwrap();
+    let start = Start::Answer { pending, answer, missing: Missing::Error };
+    run(client, history, start, &counting().0, &toolkit(&[])).await.unwrap()
+}
+
+#[tokio::test]
+async fn thought_signatures_go_back_byte_for_byte_after_a_halt_in_another_process() {
+    let parts = concat!(
+        r#"[ {"text":"Two \u2014 no, \u0033 knots…","thought":true,"thoughtSignature":"EqQB/+8="},"#,
+        r#"{"text":"Mooring."}, {"text":"","thoughtSignature":"b64=="},{"mystery":{"x":1.50}},"#,
+        r#"{"functionCall":{"name":"moor","args":{ "z":1, "a":1.0 }},"thoughtSignature":"Zm9\/+A=="} ]"#
+    );
+    let reply = |parts: &str| {
+        let content = format!(r#"{{"role":"model","parts":{parts}}}"#);
+        Reply::json(format!(r#"{{"candidates":[{{"content":{content},"finishReason":"STOP"}}]}}"#))
+    };
+    let server = Server::script([reply(parts), reply(r#"[{"text":"Moored."}]"#)]);
+    let gemini = || Client { inline: false, ..client(model(&server, Style::Gemini, &[], SOON)) };
+    let halted = run(&gemini(), Transcript::default(), go(), &counting().0, &toolkit(&[])).await.unwrap();
+    assert_eq!(halted.suspensions[0].relay_calls()[0].arguments, r#"{ "z":1, "a":1.0 }"#);
+    let report = resumed_elsewhere(&gemini(), &halted).await;
+    assert_eq!((report.outcome, report.text.as_str()), (Outcome::Finished, "Moored."));
+    let inner = parts.strip_prefix("[ ").unwrap().strip_suffix(" ]").unwrap();
+    let expected = format!(
+        r#"{{"role":"model","parts":[{inner}]}},{{"role":"user","parts":[{{"functionResponse":{{"name":"moor","response":{{"output":"done"}}}}}}]}}]}}"#
+    );
+    let sent = &server.bodies()[1];
+    assert!(sent.ends_with(&expected), "{sent}\n{expected}");
+    assert!(sent.starts_with(server.bodies()[0].strip_suffix("]}]}").unwrap()));
+    assert_eq!(server.requests()[0].line(), "POST /v1/models/m-1:generateContent HTTP/1.1");
+    assert_eq!(server.requests()[0].header("x-goog-api-key"), Some("sk-0123456789"));
+}
+
 #[tokio::test]
 async fn signed_thinking_goes_back_byte_for_byte_after_a_halt_in_another_process() {
     let content = concat!(
@@ -155,20 +195,11 @@ async fn signed_thinking_goes_back_byte_for_byte_after_a_halt_in_another_process
     let done = r#"{"role":"assistant","content":[{"type":"text","text":"Moored."}],"stop_reason":"end_turn"}"#;
     let server = Server::script([Reply::json(reply), Reply::json(done)]);
     let messages = || Client { inline: false, ..client(model(&server, Style::Anthropic, &[], SOON)) };
-    let (crew, tools) = (counting().0, toolkit(&[]));
-    let halted = run(&messages(), Transcript::default(), go(), &crew, &tools).await.unwrap();
+    let halted = run(&messages(), Transcript::default(), go(), &counting().0, &toolkit(&[])).await.unwrap();
     assert_eq!(halted.outcome, Outcome::Suspended);
-    let pending = halted.suspensions[0].clone();
-    assert_eq!(pending.relay_calls()[0].arguments, r#"{ "z":1, "a":1.0 }"#);
+    assert_eq!(halted.suspensions[0].relay_calls()[0].arguments, r#"{ "z":1, "a":1.0 }"#);
 
-    // What another process has: JSON, here with the keys sorted and the escapes rewritten.
-    let mut saved: serde_json::Value = serde_json::from_slice(&halted.transcript.to_json()).unwrap();
-    saved.sort_all_objects();
-    let history = Transcript::from_json(saved.to_string().into()).unwrap();
-    let answer = json!({"id": pending.id, "ok": true, "data": {"output": "done"}});
-    let answer = serde_json::from_value(answer).unwrap();
-    let start = Start::Answer { pending, answer, missing: Missing::Error };
-    let report = run(&messages(), history, start, &crew, &tools).await.unwrap();
+    let report = resumed_elsewhere(&messages(), &halted).await;
     assert_eq!((report.outcome, report.text.as_str()), (Outcome::Finished, "Moored."));
     let inner = content.strip_prefix("[ ").unwrap().strip_suffix(" ]").unwrap();
     let expected = format!(

@@ -85,6 +85,23 @@ fn every_dialogue_ends_as_written_in_messages() {
     assert_eq!(unsaid, expected);
 }
 
+#[test]
+fn every_dialogue_ends_as_written_in_generate_content() {
+    let unsaid = play_all(Style::Gemini);
+    let expected = [
+        "bad_arguments_are_an_error_result_and_nothing_runs",
+        "calls_run_although_the_reply_says_stop",
+        "cut_replies_count_only_in_a_row",
+        "empty_arguments_are_an_empty_object",
+        "full_context_window_is_a_typed_error",
+        "pause_of_the_provider_goes_on_and_costs_no_turn",
+        "refusal_ends_the_run_with_its_text",
+        "reply_that_promises_calls_and_has_none_is_asked_again_twice",
+        "third_reply_in_a_row_with_stop_refusal_is_a_typed_error",
+    ];
+    assert_eq!(unsaid, expected);
+}
+
 /// Plays all fixtures and reports every one that differs, not only the first. Gives those that the
 /// style has no words for.
 fn play_all(style: Style) -> Vec<String> {

@@ -44,7 +44,7 @@ const END: &str = r#"{"text": "so"}"#;
 /// Faults A16, D19, G3; contract 8.6, 8.7. The wires have been cut at every byte; here at those around line ends, and some.
 #[tokio::test]
 async fn a_stream_that_ends_early_was_whole_or_leaves_nothing() {
-    for style in STYLES {
+    for style in Style::ALL {
         let first = Bytes::from(reply(style, TURN).content());
         let whole = Seen::of(style, &Cut { content: first.clone(), breaks: false }).await;
         assert_eq!((&whole.outcome, whole.requests), (&Outcome::Finished, 2));
@@ -67,7 +67,7 @@ async fn a_stream_that_ends_early_was_whole_or_leaves_nothing() {
 /// Over sockets the framing of the body is cut too.
 #[tokio::test]
 async fn a_response_that_is_cut_was_whole_or_leaves_nothing() {
-    for style in STYLES {
+    for style in Style::ALL {
         let first = reply(style, END);
         let mut is_last_whole = false;
         for at in (first.head_len()..=first.len()).step_by(7) {
@@ -186,5 +186,3 @@ fn client_of(style: Style, url: &str, retries: u32, transport: Arc<dyn Transport
     };
     Client { model: Arc::new(HttpModel::new(config, transport).unwrap()), ..client(&Provider::default(), style) }
 }
-
-const STYLES: [Style; 3] = [Style::OpenAi, Style::OpenAiResponses, Style::Anthropic];

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use toolrelay_core::json::Json;
 use toolrelay_core::tool::{ToolKind, ToolSpec, Tools};
-use toolrelay_core::wire::names::wire_name;
+use toolrelay_core::wire::names::{gemini_name, wire_name};
 use toolrelay_runtime::toolkit::{BUILTIN_NAMES, ToolDef, Toolkit, ToolkitError};
 
 fn tool(name: &str, kind: ToolKind, schema: &Value) -> ToolDef {
@@ -80,6 +80,19 @@ fn names_that_a_provider_refuses_are_mapped_and_found_again() {
         assert_eq!(kit.kind(name), Some(ToolKind::Relay));
     }
     assert_eq!(kit.names(), names);
+}
+
+#[test]
+fn names_that_one_provider_refuses_are_found_again_and_taken_once() {
+    let kit = named(&[("3d", ToolKind::Relay), ("-x", ToolKind::Local)]).unwrap();
+    for name in ["3d", "-x"] {
+        assert_ne!(gemini_name(name), name);
+        assert_eq!(kit.resolve(&gemini_name(name)), Some(name));
+        assert_eq!(kit.resolve(&wire_name(name)), Some(name));
+    }
+    let mapped = gemini_name("3d").into_owned();
+    let error = named(&[("3d", ToolKind::Relay), (mapped.as_str(), ToolKind::Local)]).unwrap_err();
+    assert_eq!(error, ToolkitError::SameWireName { tool: mapped, other: "3d".to_owned() });
 }
 
 #[test]

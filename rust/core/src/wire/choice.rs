@@ -2,7 +2,7 @@
 //! messages: a choice that changes from one request to the next leaves the bytes before it alone.
 
 use crate::json::quoted;
-use crate::wire::names::wire_name;
+use crate::wire::names::{gemini_name, wire_name};
 use crate::wire::{Head, Style, WireError};
 
 /// Whether the model may call tools.
@@ -75,6 +75,22 @@ pub(super) fn push(
             };
             if !is_stated("tool_choice") {
                 out.extend_from_slice(format!(r#","tool_choice":{{"type":{kind}{one}}}"#).as_bytes());
+            }
+        }
+        // There is no word here for one call at a time.
+        Style::Gemini => {
+            let mode = match choice {
+                ToolChoice::Auto => return Ok(()),
+                ToolChoice::None => r#""NONE""#.to_owned(),
+                ToolChoice::Required => r#""ANY""#.to_owned(),
+                ToolChoice::Tool(name) => {
+                    format!(r#""ANY","allowedFunctionNames":[{}]"#, quoted(&gemini_name(name)))
+                }
+            };
+            if !is_stated("toolConfig") {
+                out.extend_from_slice(
+                    format!(r#","toolConfig":{{"functionCallingConfig":{{"mode":{mode}}}}}"#).as_bytes(),
+                );
             }
         }
     }

@@ -57,7 +57,7 @@ pub(super) struct Part<'a> {
 }
 
 /// Keeps `null` apart from an absent key: only the latter has no place in the text.
-fn present<'de: 'a, 'a, D: Deserializer<'de>>(reader: D) -> Result<Option<&'a RawValue>, D::Error> {
+pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(reader: D) -> Result<Option<&'a RawValue>, D::Error> {
     <&RawValue>::deserialize(reader).map(Some)
 }
 

@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::tool::ToolSpec;
 use crate::wire::choice::{self, ToolChoice};
 use crate::wire::profile::{CacheControl, Profile};
-use crate::wire::{Body, Style, WireError, anthropic, balance, openai, responses};
+use crate::wire::{Body, Style, WireError, anthropic, balance, gemini, openai, responses};
 
 /// Everything about a request but its messages.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,8 +44,8 @@ pub struct Prefix {
     pub(super) bytes: Bytes,
     /// Whether the request declares tools.
     pub(super) has_tools: bool,
-    /// Whether the list left open at the end (the messages of Chat Completions, the system blocks
-    /// of Messages) holds something. Without system blocks, Messages has no list open.
+    /// Whether the list left open at the end (the messages of Chat Completions, the system blocks of
+    /// Messages, the system parts of Gemini) holds something. Without them, the latter two have none open.
     pub(super) is_occupied: bool,
     /// Responses: whether the provider keeps its replies.
     pub(super) is_stored: bool,
@@ -59,7 +59,8 @@ pub struct Prefix {
 
 impl Style {
     /// Encodes what stands before the first message: the model, the tools, the parameters and the
-    /// system prompt, in this order; and what stands behind the last.
+    /// system prompt, in this order; and what stands behind the last. Gemini has the model and the
+    /// streaming in its address.
     pub fn head(self, head: &Head<'_>) -> Result<Prefix, WireError> {
         let params = Params::read(self, head.params)?;
         let own_tools = params.list("tools")?;
@@ -69,30 +70,29 @@ impl Style {
         }
         let has_tools = found > 0;
         let cache = anthropic::cache::wanted(head, has_tools).filter(|_| self == Self::Anthropic);
-        let mut out = b"{\"model\":".to_vec();
-        match params.get("model") {
-            Some(model) => out.extend_from_slice(model.as_bytes()),
-            None => push_str(&mut out, head.model),
+        let mut out = b"{".to_vec();
+        if self != Self::Gemini {
+            push_key(&mut out, "model");
+            match params.get("model") {
+                Some(model) => out.extend_from_slice(model.as_bytes()),
+                None => push_str(&mut out, head.model),
+            }
         }
         if has_tools {
             let is_end = cache.is_some() && head.system.is_none() && params.get("system").is_none();
             self.push_tools(&mut out, head.tools, &own_tools, is_end);
         }
-        let system_key = match self {
-            Self::OpenAi => "messages",
-            Self::OpenAiResponses => {
-                responses::push_defaults(&mut out, head.model, &params)?;
-                "instructions"
-            }
+        match self {
+            Self::OpenAi | Self::Gemini => {}
+            Self::OpenAiResponses => responses::push_defaults(&mut out, head.model, &params)?,
             Self::Anthropic => {
                 if params.get("max_tokens").is_none() {
                     out.extend_from_slice(format!(",\"max_tokens\":{}", anthropic::DEFAULT_MAX_TOKENS).as_bytes());
                 }
-                "system"
             }
-        };
-        params.push_to(&mut out, &["model", "tools", system_key], has_tools, head.stream);
-        if head.stream {
+        }
+        params.push_to(&mut out, self, has_tools, head.stream);
+        if head.stream && self != Self::Gemini {
             out.extend_from_slice(br#","stream":true"#);
             let is_taken = head.profile.is_none_or(|profile| profile.stream_options);
             if self == Self::OpenAi && !params.names("stream_options") && is_taken {
@@ -115,11 +115,12 @@ impl Style {
                 }
                 is_open
             }
+            Self::Gemini => gemini::open_system(&mut out, head.system, params.get(gemini::SYSTEM))?,
         };
         let is_stored = self == Self::OpenAiResponses && responses::is_stored(&params);
         let mut tail = match self {
             Self::OpenAi | Self::OpenAiResponses => b"]".to_vec(),
-            Self::Anthropic => b"]}]".to_vec(),
+            Self::Anthropic | Self::Gemini => b"]}]".to_vec(),
         };
         if has_tools {
             choice::push(&mut tail, self, head, |key| params.get(key).is_some())?;
@@ -140,17 +141,27 @@ impl Style {
     /// Appends the tools, this library's before the provider's own. `is_end`: the last of the former ends
     /// what conversations share, which is marked for the cache.
     fn push_tools(self, out: &mut Vec<u8>, tools: &[ToolSpec], own: &[&RawValue], is_end: bool) {
-        out.extend_from_slice(b",\"tools\":[");
+        push_key(out, "tools");
+        out.push(b'[');
+        let is_nested = self == Self::Gemini && !tools.is_empty();
+        if is_nested {
+            out.extend_from_slice(br#"{"functionDeclarations":["#);
+        }
         for (at, tool) in tools.iter().enumerate() {
             match self {
                 Self::OpenAi => openai::push_tool(out, tool),
                 Self::OpenAiResponses => responses::push_tool(out, tool),
                 Self::Anthropic => anthropic::push_tool(out, tool),
+                Self::Gemini => gemini::push_tool(out, tool),
             }
             if is_end && at + 1 == tools.len() {
                 anthropic::cache::mark(out);
             }
             out.push(b',');
+        }
+        if is_nested {
+            out.pop();
+            out.extend_from_slice(b"]},");
         }
         for tool in own {
             out.extend_from_slice(tool.get().as_bytes());
@@ -159,6 +170,34 @@ impl Style {
         out.pop();
         out.push(b']');
     }
+
+    /// The request parameter that stands for the client's system prompt.
+    fn system_param(self) -> Option<&'static str> {
+        match self {
+            Self::OpenAi => None,
+            Self::OpenAiResponses => Some("instructions"),
+            Self::Anthropic => Some("system"),
+            Self::Gemini => Some(gemini::SYSTEM),
+        }
+    }
+
+    /// The request parameters that this library sets itself.
+    fn reserved(self) -> &'static [&'static str] {
+        match self {
+            Self::OpenAi | Self::Anthropic => &["messages", "stream"],
+            Self::OpenAiResponses => &["input", "messages", "stream"],
+            Self::Gemini => &["contents", "model", "stream"],
+        }
+    }
+}
+
+/// Appends a key of the request, with a comma before it where one is due.
+pub(super) fn push_key(out: &mut Vec<u8>, key: &str) {
+    if out.last() != Some(&b'{') {
+        out.push(b',');
+    }
+    push_str(out, key);
+    out.push(b':');
 }
 
 impl Prefix {
@@ -177,6 +216,7 @@ impl Prefix {
             Style::OpenAi => openai::push_messages(&mut body, self, messages),
             Style::OpenAiResponses => responses::push_messages(&mut body, self, messages),
             Style::Anthropic => anthropic::push_messages(&mut body, self, messages)?,
+            Style::Gemini => gemini::push_messages(&mut body, self, messages)?,
         }
         body.push(self.tail.clone());
         Ok(body)
@@ -190,8 +230,7 @@ impl<'a> Params<'a> {
     fn read(style: Style, params: &'a [(String, Json)]) -> Result<Self, WireError> {
         let mut read: Vec<(&str, &str)> = Vec::with_capacity(params.len());
         for (key, value) in params {
-            let is_input = style == Style::OpenAiResponses && key == "input";
-            if is_input || matches!(key.as_str(), "messages" | "stream") {
+            if style.reserved().contains(&key.as_str()) {
                 return Err(WireError::Reserved { key: key.clone() });
             }
             match read.iter_mut().find(|(known, _)| known == key) {
@@ -214,14 +253,13 @@ impl<'a> Params<'a> {
 
     /// Appends what is not placed elsewhere. Without tools, providers refuse what is said about their use
     /// (fault J8); and so with streams.
-    fn push_to(&self, out: &mut Vec<u8>, placed: &[&str], has_tools: bool, stream: bool) {
-        for (key, value) in self.0.iter().filter(|(key, value)| *value != "null" && !placed.contains(key)) {
-            let idle = (!has_tools && matches!(*key, "tool_choice" | "parallel_tool_calls"))
+    fn push_to(&self, out: &mut Vec<u8>, style: Style, has_tools: bool, stream: bool) {
+        for (key, value) in self.0.iter().filter(|(_, value)| *value != "null") {
+            let is_placed = matches!(*key, "model" | "tools") || style.system_param() == Some(*key);
+            let is_idle = (!has_tools && matches!(*key, "tool_choice" | "parallel_tool_calls" | "toolConfig"))
                 || (!stream && *key == "stream_options");
-            if !idle {
-                out.push(b',');
-                push_str(out, key);
-                out.push(b':');
+            if !is_placed && !is_idle {
+                push_key(out, key);
                 out.extend_from_slice(value.as_bytes());
             }
         }

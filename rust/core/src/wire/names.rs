@@ -14,15 +14,26 @@ pub fn wire_name(name: &str) -> Cow<'_, str> {
     legal(name, MAX_NAME, is_word)
 }
 
+/// The name of a tool on the Gemini wire, where it must begin with a letter or an underscore, too.
+pub fn gemini_name(name: &str) -> Cow<'_, str> {
+    let mapped = wire_name(name);
+    if mapped.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') {
+        return mapped;
+    }
+    let start: String = mapped.chars().take(MAX_NAME - HASH_CHARS - 2).collect();
+    Cow::Owned(format!("_{start}_{:016x}", hash(name)))
+}
+
 /// The id of a call on the wire of a style, for the call and its result alike (faults B1, B2).
 ///
 /// Chat Completions takes any text of up to 40 characters, Responses of up to 64; Messages takes
-/// `[a-zA-Z0-9_-]`, here up to 64.
+/// `[a-zA-Z0-9_-]`, here up to 64. Gemini gets no ids but those that it gave, as they are.
 pub fn wire_id(style: Style, id: &str) -> Cow<'_, str> {
     match style {
         Style::OpenAi => legal(id, MAX_OPENAI_ID, |byte| byte.is_ascii_graphic()),
         Style::OpenAiResponses => legal(id, MAX_RESPONSES_ID, |byte| byte.is_ascii_graphic()),
         Style::Anthropic => legal(id, MAX_ANTHROPIC_ID, is_word),
+        Style::Gemini => Cow::Borrowed(id),
     }
 }
 

@@ -8,7 +8,7 @@ use std::fmt;
 use crate::reply::Reply;
 use crate::wire::failure::{FailureKind, ProviderFailure};
 use crate::wire::sse::Sse;
-use crate::wire::{Style, anthropic, malformed, openai, responses};
+use crate::wire::{Style, anthropic, gemini, malformed, openai, responses};
 
 /// A piece of a reply under way, for those who watch. The reply itself comes from
 /// [`StreamDecoder::finish`].
@@ -90,6 +90,7 @@ impl Style {
             Self::OpenAi => Box::new(openai::Stream::default()),
             Self::OpenAiResponses => Box::new(responses::Stream::default()),
             Self::Anthropic => Box::new(anthropic::Stream::default()),
+            Self::Gemini => Box::new(gemini::Stream::default()),
         };
         StreamDecoder { style: self, sse: Sse::new(event_limit), assembly, is_over: false, failure: None }
     }

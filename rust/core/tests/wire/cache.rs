@@ -196,7 +196,7 @@ proptest! {
             let prefix = style.head(&head).unwrap();
             let closing = match style {
                 Style::OpenAi | Style::OpenAiResponses => "]}",
-                Style::Anthropic => "]}]}",
+                Style::Anthropic | Style::Gemini => "]}]}",
             };
             let mut messages = vec![Message::user("go")];
             let mut before = prefix.body(&messages).unwrap().chunks.concat();

@@ -19,7 +19,7 @@ fn said(style: Style, choice: Option<&ToolChoice>, parallel: Option<bool>, param
     let head = Head { tool_choice: choice, parallel_tool_calls: parallel, ..head(None, &tools, params) };
     let mut body = read(&body_of(style, &head, &[Message::user("hi")]));
     let fields = body.as_object_mut().unwrap();
-    for key in ["model", "tools", "messages", "input", "max_tokens", "store", "include"] {
+    for key in ["model", "tools", "messages", "input", "contents", "max_tokens", "store", "include"] {
         fields.remove(key);
     }
     body
@@ -29,31 +29,49 @@ fn said(style: Style, choice: Option<&ToolChoice>, parallel: Option<bool>, param
 fn each_choice_has_its_words_in_each_style() {
     let moor = ToolChoice::Tool("dock/moor.boat".into());
     let wire = wire_name("dock/moor.boat");
+    let mode = |mode: Value| json!({"toolConfig": {"functionCallingConfig": mode}});
+    let (none, any) = (mode(json!({"mode": "NONE"})), mode(json!({"mode": "ANY"})));
+    let one = mode(json!({"mode": "ANY", "allowedFunctionNames": [wire]}));
     let table = [
-        (None, None, json!({}), json!({})),
-        (Some(ToolChoice::Auto), Some(true), json!({"parallel_tool_calls": true}), json!({})),
-        (Some(ToolChoice::None), None, json!({"tool_choice": "none"}), json!({"tool_choice": {"type": "none"}})),
+        (None, None, json!({}), json!({}), json!({})),
+        (Some(ToolChoice::Auto), Some(true), json!({"parallel_tool_calls": true}), json!({}), json!({})),
+        (
+            Some(ToolChoice::None),
+            None,
+            json!({"tool_choice": "none"}),
+            json!({"tool_choice": {"type": "none"}}),
+            none.clone(),
+        ),
         (
             Some(ToolChoice::None),
             Some(false),
             json!({"tool_choice": "none", "parallel_tool_calls": false}),
             json!({"tool_choice": {"type": "none"}}),
+            none,
         ),
-        (Some(ToolChoice::Required), None, json!({"tool_choice": "required"}), json!({"tool_choice": {"type": "any"}})),
+        (
+            Some(ToolChoice::Required),
+            None,
+            json!({"tool_choice": "required"}),
+            json!({"tool_choice": {"type": "any"}}),
+            any,
+        ),
         (
             None,
             Some(false),
             json!({"parallel_tool_calls": false}),
             json!({"tool_choice": {"type": "auto", "disable_parallel_tool_use": true}}),
+            json!({}),
         ),
         (
             Some(moor),
             Some(false),
             json!({"tool_choice": {"type": "function", "function": {"name": wire}}, "parallel_tool_calls": false}),
             json!({"tool_choice": {"type": "tool", "name": wire, "disable_parallel_tool_use": true}}),
+            one,
         ),
     ];
-    for (choice, parallel, openai, anthropic) in table {
+    for (choice, parallel, openai, anthropic, gemini) in table {
         assert_eq!(said(Style::OpenAi, choice.as_ref(), parallel, &[]), openai, "{choice:?}");
         let mut responses = openai;
         if let Some(ToolChoice::Tool(_)) = choice {
@@ -61,6 +79,7 @@ fn each_choice_has_its_words_in_each_style() {
         }
         assert_eq!(said(Style::OpenAiResponses, choice.as_ref(), parallel, &[]), responses, "{choice:?}");
         assert_eq!(said(Style::Anthropic, choice.as_ref(), parallel, &[]), anthropic, "{choice:?}");
+        assert_eq!(said(Style::Gemini, choice.as_ref(), parallel, &[]), gemini, "{choice:?}");
     }
 }
 
@@ -75,6 +94,8 @@ fn a_request_parameter_wins() {
     assert_eq!(shown, json!({"tool_choice": "required", "parallel_tool_calls": true}));
     let shown = said(Style::Anthropic, required, Some(false), &stated("tool_choice", r#"{"type":"auto"}"#));
     assert_eq!(shown, json!({"tool_choice": {"type": "auto"}}));
+    let shown = said(Style::Gemini, required, None, &stated("toolConfig", "{}"));
+    assert_eq!(shown, json!({"toolConfig": {}}));
 }
 
 /// Fault J8.

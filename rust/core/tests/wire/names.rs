@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use toolrelay_core::wire::Style;
-use toolrelay_core::wire::names::{wire_id, wire_name};
+use toolrelay_core::wire::names::{gemini_name, wire_id, wire_name};
 
 /// Fault J6: the values are part of stored conversations and must never change.
 #[test]
@@ -21,6 +21,22 @@ fn names_are_mapped_to_these_for_ever() {
     }
 }
 
+/// One provider wants a letter or an underscore first.
+#[test]
+fn names_begin_with_a_letter_where_they_must() {
+    let table = [
+        ("tally", "tally"),
+        ("_tally", "_tally"),
+        ("dock/moor.boat", "dock_moor_boat_b939dbccfdba0a5a"),
+        ("3d", "_3d_07ff3207b4bf8432"),
+        ("-x", "_-x_07d04207b4982ea0"),
+        ("9/moor", "_9_moor_0e95aef9576194b8_0e95aef9576194b8"),
+    ];
+    for (name, expected) in table {
+        assert_eq!(gemini_name(name), expected);
+    }
+}
+
 /// Fault B2: two ids that look alike after the change stay apart.
 #[test]
 fn ids_are_mapped_for_the_style_that_refuses_them() {
@@ -34,6 +50,7 @@ fn ids_are_mapped_for_the_style_that_refuses_them() {
         ),
         (Style::Anthropic, "functions.moor:0", "functions_moor_0_e394f176c25b9cf7"),
         (Style::Anthropic, "functions_moor_0", "functions_moor_0"),
+        (Style::Gemini, "functions.moor:0", "functions.moor:0"),
         (Style::Anthropic, "toolu_01A09q90qw90lq917835lq9", "toolu_01A09q90qw90lq917835lq9"),
         (Style::OpenAi, "chatcmpl-tool-0123456789abcdef0123456789abcdef", "chatcmpl-tool-012345678_7059c8a482880eeb"),
     ];
@@ -52,6 +69,11 @@ proptest! {
         let mapped = wire_name(&name).into_owned();
         prop_assert!((1..=64).contains(&mapped.len()) && is_word(&mapped));
         prop_assert_eq!(wire_name(&mapped), mapped.as_str());
+        let mapped = gemini_name(&name).into_owned();
+        prop_assert!((1..=64).contains(&mapped.len()) && is_word(&mapped));
+        prop_assert!(mapped.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_'));
+        prop_assert_eq!(gemini_name(&mapped), mapped.as_str());
+        prop_assert_eq!(wire_name(&mapped), mapped.as_str());
     }
 
     #[test]
@@ -66,10 +88,11 @@ proptest! {
 
     /// From a small alphabet, so that many pairs look alike.
     #[test]
-    fn different_texts_stay_different(pair in proptest::array::uniform2("[a._]{0,6}(long-tail-of-an-id-that-is-too-long-for-a-wire){0,2}[a._]{0,2}")) {
+    fn different_texts_stay_different(pair in proptest::array::uniform2("[a._3]{0,6}(long-tail-of-an-id-that-is-too-long-for-a-wire){0,2}[a._]{0,2}")) {
         let [one, other] = &pair;
         prop_assume!(one != other);
         prop_assert_ne!(wire_name(one), wire_name(other));
+        prop_assert_ne!(gemini_name(one), gemini_name(other));
         for style in Style::ALL {
             prop_assert_ne!(wire_id(style, one), wire_id(style, other));
         }

@@ -275,7 +275,8 @@ fn addresses_are_what_the_official_sdk_takes() {
         (Style::Anthropic, "https://h/v1/messages", "https://h/v1/messages"),
     ];
     for (style, base, url) in table {
-        assert_eq!(style.url(base), url);
+        assert_eq!(style.url(base, "m", false), url);
+        assert_eq!(style.url(base, "m", true), url);
     }
     assert_eq!(Style::OpenAi.auth_headers("k"), [("authorization", "Bearer k".to_owned())]);
     assert_eq!(Style::OpenAi.auth_headers(""), []);

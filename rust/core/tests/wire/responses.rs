@@ -293,7 +293,7 @@ fn addresses_are_understood() {
         ("https://h/v1/responses/", "https://h/v1/responses"),
         ("https://h/openai/v1?api-version=1", "https://h/openai/v1/responses?api-version=1"),
     ] {
-        assert_eq!(STYLE.url(base), url);
+        assert_eq!(STYLE.url(base, "m", true), url);
     }
     assert_eq!(STYLE.auth_headers("k"), [("authorization", "Bearer k".to_owned())]);
     assert_eq!((STYLE.auth_headers(""), STYLE.as_str()), (vec![], "openai-responses"));

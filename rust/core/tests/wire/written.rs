@@ -2,6 +2,8 @@
 
 #[path = "written/anthropic.rs"]
 mod anthropic;
+#[path = "written/gemini.rs"]
+mod gemini;
 #[path = "written/openai.rs"]
 mod openai;
 #[path = "written/responses.rs"]
@@ -32,10 +34,11 @@ impl Written {
 type Writer = fn() -> BoxedStrategy<Written>;
 
 /// The styles, and what a reply of each may look like.
-pub(crate) const STYLES: [(Style, Writer); 3] = [
+pub(crate) const STYLES: [(Style, Writer); 4] = [
     (Style::OpenAi, openai::written),
     (Style::OpenAiResponses, responses::written),
     (Style::Anthropic, anthropic::written),
+    (Style::Gemini, gemini::written),
 ];
 
 /// Any style, with a reply of it.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use toolrelay_core::wire::Style;
 
 /// Whether a provider would take the request. `paused`: its own reply was paused before, so that
@@ -15,17 +15,19 @@ pub(crate) fn check(style: Style, body: &[u8], paused: bool) -> Result<(), Strin
     let messages = match style {
         Style::OpenAi | Style::Anthropic => list(&body, "messages")?,
         Style::OpenAiResponses => list(&body, "input")?,
+        Style::Gemini => list(&body, "contents")?,
     };
     if messages.is_empty() {
         return Err("it has no messages".to_owned());
     }
-    if messages.last().is_some_and(|last| last["role"] == "assistant") && !paused {
+    if messages.last().is_some_and(|last| last["role"] == "assistant" || last["role"] == "model") && !paused {
         return Err("the model's message comes last".to_owned());
     }
     match style {
         Style::OpenAi => openai(messages),
         Style::OpenAiResponses => responses(messages),
         Style::Anthropic => anthropic(&body, messages),
+        Style::Gemini => gemini(messages),
     }
 }
 
@@ -34,7 +36,7 @@ pub(crate) fn check(style: Style, body: &[u8], paused: bool) -> Result<(), Strin
 pub(crate) fn kept(style: Style, body: &[u8]) -> &[u8] {
     let end: &[u8] = match style {
         Style::OpenAi | Style::OpenAiResponses => b"]}",
-        Style::Anthropic => b"]}]}",
+        Style::Anthropic | Style::Gemini => b"]}]}",
     };
     body.strip_suffix(end).unwrap_or(body)
 }
@@ -161,16 +163,55 @@ fn anthropic(body: &Value, messages: &[Value]) -> Result<(), String> {
     due.first().map_or(Ok(()), |id| Err(format!("the call {id} has no result")))
 }
 
+fn gemini(contents: &[Value]) -> Result<(), String> {
+    let mut due: Vec<&Value> = Vec::new();
+    for (at, content) in contents.iter().enumerate() {
+        let role = text(content, "role")?;
+        if at == 0 && role != "user" || !["user", "model"].contains(&role) {
+            return Err(format!("content {at} may not be the {role}'s"));
+        }
+        let parts = list(content, "parts")?;
+        if parts.is_empty() || parts.iter().any(|part| *part == json!({"text": ""})) {
+            return Err(format!("content {at} holds nothing, or an empty part"));
+        }
+        let found = |key| parts.iter().filter_map(move |part| part.get(key)).collect::<Vec<_>>();
+        let (calls, results) = (found("functionCall"), found("functionResponse"));
+        let identity = |call: &Value| (call["name"].clone(), call["id"].as_str().unwrap_or_default().to_owned());
+        if !due.iter().map(|call| identity(call)).eq(results.iter().map(|result| identity(result)))
+            || (!results.is_empty() && results.len() != parts.len())
+        {
+            return Err(format!("the parts of content {at} are not the results that are due"));
+        }
+        for call in &calls {
+            let name = text(call, "name")?;
+            let first = name.bytes().next().unwrap_or_default();
+            let starts = first.is_ascii_alphabetic() || first == b'_';
+            if !starts || !is_legal(name, 64) || !(call["args"].is_object() || call["args"].is_null()) {
+                return Err(format!("the call of {name} is not legal"));
+            }
+        }
+        let first = parts.iter().find(|part| part.get("functionCall").is_some());
+        if first.is_some_and(|part| part["thoughtSignature"].as_str().is_none_or(str::is_empty)) {
+            return Err(format!("the first call of content {at} is not signed"));
+        }
+        if results.iter().any(|result| result["response"].as_object().is_none_or(|response| response.len() != 1)) {
+            return Err(format!("a result of content {at} has another shape"));
+        }
+        due = calls;
+    }
+    if due.is_empty() { Ok(()) } else { Err("calls have no results".to_owned()) }
+}
+
 /// A call's id, new and legal, and its tool's name.
 fn check_call<'a>(id: &'a str, name: &str, longest_id: usize, ids: &mut BTreeSet<&'a str>) -> Result<(), String> {
-    let is_legal = |text: &str, most: usize| {
-        (1..=most).contains(&text.len())
-            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-    };
     if !is_legal(name, 64) || !is_legal(id, longest_id) {
         return Err(format!("the call {id} of {name} is not legal"));
     }
     if ids.insert(id) { Ok(()) } else { Err(format!("the id {id} stands twice")) }
+}
+
+fn is_legal(text: &str, most: usize) -> bool {
+    (1..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
 fn list<'a>(value: &'a Value, key: &str) -> Result<&'a Vec<Value>, String> {

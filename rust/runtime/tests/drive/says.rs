@@ -12,6 +12,7 @@ pub(crate) fn body(style: Style, says: &Says) -> Option<String> {
         Style::OpenAi => openai(says),
         Style::OpenAiResponses => responses(says),
         Style::Anthropic => anthropic(says),
+        Style::Gemini => gemini(says),
     }
 }
 
@@ -118,6 +119,45 @@ fn anthropic(says: &Says) -> Option<String> {
     Some(format!(
         r#"{{"id":"m1","type":"message","role":"assistant","model":"m-1","content":[{}],"stop_reason":{},"usage":{{"input_tokens":3}}}}"#,
         blocks.join(","),
+        json!(reason)
+    ))
+}
+
+fn gemini(says: &Says) -> Option<String> {
+    let reason = match says.stop.as_deref() {
+        None | Some("stop") => "STOP",
+        Some("tool_calls") if !says.calls.is_empty() => "STOP",
+        Some("length") => "MAX_TOKENS",
+        Some("content_filter") => "SAFETY",
+        Some("malformed_call") => "MALFORMED_FUNCTION_CALL",
+        Some("tool_calls" | "refusal" | "pause" | "context_overflow") => return None,
+        Some(word) => word,
+    };
+    let mut parts = Vec::new();
+    if says.reasoned {
+        parts.push(r#"{"text":"hm","thought":true}"#.to_owned());
+    }
+    if !says.text.is_empty() {
+        parts.push(json!({"text": says.text}).to_string());
+    }
+    for (at, call) in says.calls.iter().enumerate() {
+        let id = call.id.as_ref().map(|id| format!(r#""id":{},"#, json!(id))).unwrap_or_default();
+        let args = match call.arguments.as_str() {
+            "" => String::new(),
+            text => {
+                let args: &RawValue = serde_json::from_str(text).ok()?;
+                if args.get() != text {
+                    return None;
+                }
+                format!(r#","args":{args}"#)
+            }
+        };
+        let signature = if at == 0 { r#","thoughtSignature":"c2ln\/+8=""# } else { "" };
+        parts.push(format!(r#"{{"functionCall":{{{id}"name":{}{args}}}{signature}}}"#, json!(call.name)));
+    }
+    Some(format!(
+        r#"{{"candidates":[{{"content":{{"role":"model","parts":[{}]}},"finishReason":{},"index":0}}],"modelVersion":"m-1","usageMetadata":{{"promptTokenCount":3}}}}"#,
+        parts.join(","),
         json!(reason)
     ))
 }

@@ -20,6 +20,7 @@ pub(crate) fn of(style: Style, body: &str) -> Reply {
         Style::OpenAi => openai(&read),
         Style::OpenAiResponses => responses(&read),
         Style::Anthropic => anthropic(&read, &inputs(body)),
+        Style::Gemini => gemini(body),
     };
     Reply::status(200).type_of("text/event-stream").chunks(events, std::time::Duration::ZERO).at_once()
 }
@@ -140,6 +141,45 @@ fn inputs(body: &str) -> Vec<Option<&RawValue>> {
     }
     let body: Body<'_> = serde_json::from_str(body).unwrap();
     body.content.into_iter().map(|block| block.input).collect()
+}
+
+fn gemini(body: &str) -> Vec<String> {
+    #[derive(Deserialize)]
+    struct Body<'a> {
+        #[serde(borrow)]
+        candidates: Vec<Candidate<'a>>,
+    }
+    #[derive(Deserialize)]
+    struct Candidate<'a> {
+        #[serde(borrow)]
+        content: Content<'a>,
+    }
+    #[derive(Deserialize)]
+    struct Content<'a> {
+        #[serde(borrow)]
+        parts: Vec<&'a RawValue>,
+    }
+    let read: Body<'_> = serde_json::from_str(body).unwrap();
+    let mut events = Vec::new();
+    let mut event = |part: &str| {
+        let content = format!(r#"{{"role":"model","parts":[{part}]}}"#);
+        events.push(format!("data: {{\"candidates\":[{{\"content\":{content},\"index\":0}}]}}\n\n"));
+    };
+    for part in &read.candidates[0].content.parts {
+        let own: Value = serde_json::from_str(part.get()).unwrap();
+        match own["text"].as_str().filter(|_| own.get("thoughtSignature").is_none()) {
+            Some(text) => pieces(text).for_each(|piece| {
+                let mut part = own.clone();
+                part["text"] = json!(piece);
+                event(&part.to_string());
+            }),
+            None => event(part.get()),
+        }
+    }
+    let mut end: Value = serde_json::from_str(body).unwrap();
+    end["candidates"][0]["content"] = json!({"role": "model"});
+    events.push(format!("data: {end}\n\n"));
+    events
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = String> {

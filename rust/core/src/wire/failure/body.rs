@@ -47,7 +47,10 @@ impl Reported {
     /// Reads a body that came with a success, if it is an error all the same.
     pub(super) fn within_success(body: &[u8]) -> Option<Self> {
         memmem::find(body, b"\"error\"")?;
-        let marks: Marks = serde_json::from_slice(body).ok()?;
+        let marks: Marks = match body.trim_ascii_start().first() {
+            Some(b'[') => serde_json::from_slice::<Vec<Marks>>(body).ok()?.into_iter().next()?,
+            _ => serde_json::from_slice(body).ok()?,
+        };
         let says_error = |mark: Option<&RawValue>| mark.is_some_and(|mark| mark.get() == "\"error\"");
         let has_error = marks
             .error

@@ -1,0 +1,292 @@
+//! A streamed Gemini reply, put together. Only the first candidate counts.
+//!
+//! Each event is a reply of its own with the next parts. Neighbouring texts of one kind are joined, unless
+//! they say more than text: a part with a signature stays as it is. The reply is complete when a finish
+//! reason was seen; what comes after it is still taken until the end.
+
+use super::arguments::Growing;
+use crate::json::mend_escapes;
+use crate::json::scan::{Scan, fields};
+use crate::wire::failure::ProviderFailure;
+use crate::wire::growing::{Object, Text, Value};
+use crate::wire::stream::{Assembly, Delta, Event, unreadable};
+
+/// What came so far. Values are JSON texts.
+#[derive(Debug, Default)]
+pub(in crate::wire) struct Stream {
+    /// The candidate but for its parts, and the rest of the reply but for the candidate and the counts.
+    candidate: Object,
+    rest: Object,
+    usage: Object,
+    parts: Vec<Part>,
+    /// How many calls there are.
+    calls: usize,
+    is_finished: bool,
+}
+
+#[derive(Debug)]
+enum Part {
+    /// Text that the next part may go on with.
+    Text { text: Text, is_thought: bool },
+    /// A call whose arguments come in pieces.
+    Growing(Growing),
+    /// Anything that came whole.
+    Whole(String),
+}
+
+impl Assembly for Stream {
+    fn take(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
+        each_field(event.data, |key, value| {
+            match key {
+                r#""candidates""# if value != "null" => {
+                    return each_element(value, |candidate| self.candidate(candidate, tell));
+                }
+                r#""usageMetadata""# => count(&mut self.usage, value),
+                r#""promptFeedback""# | r#""modelVersion""# if value != "null" => self.rest.set(key, Value::new(value)),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        if self.is_finished {
+            self.end_part(tell);
+        }
+        Ok(())
+    }
+
+    fn is_complete(&self) -> bool {
+        false
+    }
+
+    fn into_body(mut self: Box<Self>) -> Option<String> {
+        if !self.is_finished && !self.is_blocked() {
+            return None;
+        }
+        let mut body = String::from("{");
+        if self.is_finished {
+            body.push_str(r#""candidates":[{"content":{"role":"model","parts":["#);
+            for (at, part) in self.parts.into_iter().enumerate() {
+                body.push_str(if at == 0 { "" } else { "," });
+                part.write(&mut body);
+            }
+            body.push_str("]},");
+            self.candidate.write_fields(&mut body);
+            body.push_str("}],");
+        }
+        body.push_str(r#""usageMetadata":{"#);
+        self.usage.write_fields(&mut body);
+        body.push('}');
+        if !self.rest.is_empty() {
+            body.push(',');
+            self.rest.write_fields(&mut body);
+        }
+        body.push('}');
+        Some(body)
+    }
+}
+
+impl Stream {
+    /// Whether the prompt was blocked: then there is no candidate, and nothing to wait for.
+    fn is_blocked(&mut self) -> bool {
+        let feedback = self.rest.get(r#""promptFeedback""#).and_then(Value::object);
+        self.parts.is_empty() && feedback.is_some_and(|feedback| feedback.get(r#""blockReason""#).is_some())
+    }
+
+    fn candidate(&mut self, candidate: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
+        let mut is_first = true;
+        let mut content = None;
+        each_field(candidate, |key, value| {
+            match key {
+                r#""index""# => is_first = matches!(value, "0" | "null"),
+                r#""content""# if value != "null" => content = Some(value),
+                _ => {}
+            }
+            Ok(())
+        })?;
+        if !is_first {
+            return Ok(());
+        }
+        if let Some(content) = content {
+            each_field(content, |key, value| match key {
+                r#""parts""# if value != "null" => each_element(value, |part| self.part(part, tell)),
+                _ => Ok(()),
+            })?;
+        }
+        each_field(candidate, |key, value| {
+            let is_said = value.starts_with('"') && value != r#""""#;
+            if is_said && matches!(key, r#""finishReason""# | r#""finishMessage""#) {
+                self.is_finished |= key == r#""finishReason""#;
+                self.candidate.set(key, Value::new(value));
+            }
+            Ok(())
+        })
+    }
+
+    fn part(&mut self, part: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
+        let (mut text, mut call) = (None, None);
+        let (mut is_thought, mut is_text_alone) = (false, true);
+        if part.starts_with('{') {
+            each_field(part, |key, value| {
+                match key {
+                    _ if value == "null" => {}
+                    r#""text""# if value.starts_with('"') => text = Some(value),
+                    r#""thought""# => is_thought = value == "true",
+                    _ => is_text_alone = false,
+                }
+                if key == r#""functionCall""# && value != "null" {
+                    call = Some(value);
+                }
+                Ok(())
+            })?;
+        }
+        if let Some(call) = call {
+            return self.call(part, call, tell);
+        }
+        match (text, self.parts.last_mut()) {
+            (Some(piece), Some(Part::Text { text, is_thought: last })) if is_text_alone && *last == is_thought => {
+                text.push(piece);
+            }
+            (Some(piece), _) => {
+                self.end_part(tell);
+                let mut text = Text::default();
+                text.push(piece);
+                if is_text_alone {
+                    self.parts.push(Part::Text { text, is_thought });
+                } else {
+                    tell_text(&mut text, is_thought, Text::last_news, tell);
+                    self.parts.push(Part::Whole(part.to_owned()));
+                    return Ok(());
+                }
+            }
+            (None, _) => {
+                self.end_part(tell);
+                self.parts.push(Part::Whole(part.to_owned()));
+            }
+        }
+        if let Some(Part::Text { text, is_thought }) = self.parts.last_mut() {
+            tell_text(text, *is_thought, Text::news, tell);
+        }
+        Ok(())
+    }
+
+    /// A call that came whole, the start of one that comes in pieces, or more of one.
+    fn call(&mut self, part: &str, call: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
+        let (mut name, mut args) = (None, None);
+        let (mut is_piece, mut is_empty) = (false, true);
+        if call.starts_with('{') {
+            each_field(call, |key, value| {
+                is_empty = false;
+                match key {
+                    r#""name""# if value.starts_with('"') && value != r#""""# => name = Some(value),
+                    r#""args""# if value != "null" => args = Some(value),
+                    r#""partialArgs""# => is_piece = true,
+                    r#""willContinue""# => is_piece |= value == "true",
+                    _ => {}
+                }
+                Ok(())
+            })?;
+        }
+        let is_more = match self.parts.last() {
+            // An empty call is the end of one, also where its last piece was the end already.
+            Some(Part::Growing(growing)) => name.is_none() && (growing.is_open() || is_empty),
+            Some(Part::Text { .. } | Part::Whole(_)) | None => false,
+        };
+        if !is_more {
+            self.end_part(tell);
+            let mut said = Text::default();
+            said.push(name.unwrap_or(r#""""#));
+            tell(Delta::CallStarted { index: self.calls, name: said.said() });
+            self.calls += 1;
+            if !is_piece {
+                if let Some(args) = args {
+                    tell(Delta::Arguments { index: self.calls - 1, text: mend_escapes(args).into_owned() });
+                }
+                self.parts.push(Part::Whole(part.to_owned()));
+                return Ok(());
+            }
+            self.parts.push(Part::Growing(Growing::default()));
+        }
+        let Some(Part::Growing(growing)) = self.parts.last_mut() else { return Ok(()) };
+        let was_open = growing.is_open();
+        growing.take(part, call)?;
+        if was_open && !growing.is_open() {
+            growing.tell(self.calls - 1, tell);
+        }
+        Ok(())
+    }
+
+    /// Tells what waited for more of the last part; none will come.
+    fn end_part(&mut self, tell: &mut dyn FnMut(Delta)) {
+        match self.parts.last_mut() {
+            Some(Part::Text { text, is_thought }) => tell_text(text, *is_thought, Text::last_news, tell),
+            Some(Part::Growing(growing)) if growing.is_open() => {
+                growing.end();
+                growing.tell(self.calls - 1, tell);
+            }
+            Some(Part::Growing(_) | Part::Whole(_)) | None => {}
+        }
+    }
+}
+
+impl Part {
+    fn write(self, out: &mut String) {
+        match self {
+            Self::Text { text, is_thought } => {
+                out.push_str(r#"{"text":"#);
+                text.write(out);
+                out.push_str(if is_thought { r#","thought":true}"# } else { "}" });
+            }
+            Self::Growing(growing) => growing.write(out),
+            Self::Whole(part) => out.push_str(&part),
+        }
+    }
+}
+
+fn tell_text(text: &mut Text, is_thought: bool, news: fn(&mut Text) -> Option<String>, tell: &mut dyn FnMut(Delta)) {
+    let delta = if is_thought { Delta::Reasoning } else { Delta::Text };
+    news(text).map(delta).into_iter().for_each(tell);
+}
+
+/// Counts are totals: a later one counts.
+fn count(usage: &mut Object, counts: &str) {
+    for (key, value) in fields(counts).unwrap_or_default() {
+        if value != "null" {
+            usage.set(key, Value::new(value));
+        }
+    }
+}
+
+/// Visits the fields of an object, keys with their quotes.
+pub(super) fn each_field<'a>(
+    object: &'a str,
+    mut visit: impl FnMut(&'a str, &'a str) -> Result<(), ProviderFailure>,
+) -> Result<(), ProviderFailure> {
+    let mut visited = Ok(());
+    let mut scan = Scan::new(object);
+    let read = scan.object(|key, scan| {
+        let value = scan.value()?;
+        if visited.is_ok() {
+            visited = visit(key, value);
+        }
+        Some(())
+    });
+    read.filter(|()| scan.is_over()).ok_or_else(unreadable)?;
+    visited
+}
+
+/// Visits the elements of a list.
+pub(super) fn each_element<'a>(
+    list: &'a str,
+    mut visit: impl FnMut(&'a str) -> Result<(), ProviderFailure>,
+) -> Result<(), ProviderFailure> {
+    let mut visited = Ok(());
+    let mut scan = Scan::new(list);
+    let read = scan.array(|scan| {
+        let value = scan.value()?;
+        if visited.is_ok() {
+            visited = visit(value);
+        }
+        Some(())
+    });
+    read.filter(|()| scan.is_over()).ok_or_else(unreadable)?;
+    visited
+}
