@@ -32,7 +32,7 @@ from toolrelay import (
 
 PACKAGES = [OpenAi(), Responses(), Anthropic(), Gemini()]
 MAP = "https://example.org/map.png"
-SETTINGS = ("system_prompt", "tool_choice", "parallel_tool_calls")
+SETTINGS = ("system_prompt", "prompt_cache", "tool_choice", "parallel_tool_calls")
 """What a dialogue may say of its client."""
 
 
@@ -245,6 +245,12 @@ async def every_choice_of_tools(play: Play) -> RunResult:
         await play.run("go", Said("done"), tool_choice=choice)
     said = Said("", calls("tally"))
     return await play.run("go", said, Said("7"), tool_choice="required", parallel_tool_calls=False)
+
+
+@dialogue
+async def prompts_that_are_cached(play: Play) -> RunResult:
+    halted = await play.run("go", Said("hm", calls("tally", "tide"), "so"), system_prompt="be brief", prompt_cache=True)
+    return await play.run("never mind", Said("ok"), history=halted.messages, on_pending="supersede", prompt_cache=True)
 
 
 @dialogue
