@@ -3,11 +3,20 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
-from scripted_server import Reply, ScriptedServer, anthropic_reply, openai_reply, responses_reply, responses_text
+from scripted_server import (
+    Reply,
+    ScriptedServer,
+    anthropic_reply,
+    gemini_reply,
+    openai_reply,
+    responses_reply,
+    responses_text,
+)
 
 WORKER = Path(__file__).parent / "support" / "echo_worker.py"
 USE = '{"type":"tool_use","id":"toolu_1","name":"tide","input":{"port": "Ames"}}'
@@ -113,25 +122,76 @@ RESPONSES = {
         '"name":"tide"', '"namespace":"docks","caller":{"type":"direct"},"odd":null,"name":"tide"'
     ),
 }
-CASES = [
-    *[("anthropic", name) for name in ANTHROPIC],
-    *[("openai", name) for name in OPENAI],
-    *[("openai-responses", name) for name in RESPONSES],
-]
+FUNCTION_CALL = '{"functionCall":{"args":{ "z":1.0,"a": 12345678901234567890},"name":"tide"}}'
+# The inside of a list of parts.
+GEMINI = {
+    "a signed thought": (
+        '{"text":"h\\u00e4 \\/","thought":true,"thoughtSignature":"c2ln\\/bmVk+A=="}, '
+        '{"thoughtSignature":"Zmlyc3Q=","functionCall":{"name":"tide","args":{"port": "Ames"}}}'
+    ),
+    "a signature on a text that is empty": (
+        '{"text":"it is"},{"text":"","thoughtSignature":"ZW1wdHk="},{"functionCall":{"name":"tide","args":{}},'
+        '"thoughtSignature":"c2ln"}'
+    ),
+    "a signature on the first of two calls": (
+        '{"functionCall":{"name":"tide","args":{"n":1}},"thoughtSignature":"c2ln"},' + FUNCTION_CALL
+    ),
+    "an id": '{"functionCall":{"id":"fc \\u0031","name":"tide","args":{}},"thoughtSignature":"c2ln"}',
+    "code that ran there": (
+        '{"executableCode":{"language":"PYTHON","code":"1+1"},"thoughtSignature":"Y29kZQ=="},'
+        '{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"2\\n"}},'
+        '{"thoughtSignature":"c2ln","functionCall":{"name":"tide","args":{}}}'
+    ),
+    "parts of a type to come": (
+        '{"mystery":[1.0,{"b":1,"a":2}]},{"thoughtSignature":"c2ln","odd":null,'
+        '"functionCall":{"name":"tide","args":{},"unknown":{"b":1,"a":2}}}'
+    ),
+}
 
 
-def reply(style: str, name: str) -> Reply:
-    if style == "anthropic":
-        return anthropic_reply(f"[{ANTHROPIC[name]}]", "tool_use")
-    if style == "openai-responses":
-        return responses_reply(f"[{RESPONSES[name]}]")
-    return Reply(f'{{"choices":[{{"index":0,"message":{OPENAI[name]},"finish_reason":"tool_calls"}}]}}')
+class Wire(NamedTuple):
+    """How a style carries a reply to and fro."""
+
+    made: dict[str, str]
+    reply: Callable[[str], Reply]
+    end: Reply
+    messages: str
+    """The key of a request's messages."""
+    around: bytes
+    """What stands around a reply when it goes back."""
 
 
-def end(style: str) -> Reply:
-    if style == "openai-responses":
-        return responses_reply(responses_text("4 m"))
-    return openai_reply("4 m") if style == "openai" else anthropic_reply('[{"type":"text","text":"4 m"}]')
+WIRES = {
+    "anthropic": Wire(
+        ANTHROPIC,
+        lambda made: anthropic_reply(f"[{made}]", "tool_use"),
+        anthropic_reply('[{"type":"text","text":"4 m"}]'),
+        "messages",
+        b'{"role":"assistant","content":[%b]}',
+    ),
+    "openai": Wire(
+        OPENAI,
+        lambda made: Reply(f'{{"choices":[{{"index":0,"message":{made},"finish_reason":"tool_calls"}}]}}'),
+        openai_reply("4 m"),
+        "messages",
+        b",%b,",
+    ),
+    "openai-responses": Wire(
+        RESPONSES,
+        lambda made: responses_reply(f"[{made}]"),
+        responses_reply(responses_text("4 m")),
+        "input",
+        b',%b,{"type":"function_call_output"',
+    ),
+    "gemini": Wire(
+        GEMINI,
+        lambda made: gemini_reply(f"[{made}]"),
+        gemini_reply('[{"text":"4 m"}]'),
+        "contents",
+        b'{"role":"model","parts":[%b]}',
+    ),
+}
+CASES = [(style, name) for style, wire in WIRES.items() for name in wire.made]
 
 
 def in_another_process(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -144,12 +204,12 @@ def in_another_process(tasks: list[dict[str, Any]]) -> list[dict[str, Any]]:
 def sent() -> dict[tuple[str, str], bytes]:
     """The request of each resume. The saved transcripts went through another program's JSON, keys in its order."""
     with ScriptedServer() as server:
-        server.script(*[reply(*case) for case in CASES])
+        server.script(*[WIRES[style].reply(WIRES[style].made[name]) for style, name in CASES])
         tasks = [{"style": style, "url": server.url} for style, _ in CASES]
         halts = in_another_process(tasks)
         assert {halt["status"] for halt in halts} == {"pending"}
 
-        server.script(*[end(style) for style, _ in CASES])
+        server.script(*[WIRES[style].end for style, _ in CASES])
         for halt in halts:
             halt["transcript"] = json.dumps(json.loads(halt["transcript"]), sort_keys=True, indent=1)
         ends = in_another_process([{**task, **halt} for task, halt in zip(tasks, halts, strict=True)])
@@ -159,15 +219,9 @@ def sent() -> dict[tuple[str, str], bytes]:
 
 @pytest.mark.parametrize(("style", "name"), CASES, ids=[f"{style}-{name}" for style, name in CASES])
 def test_a_reply_goes_back_byte_for_byte(sent, style, name):
-    body = sent[style, name]
-    made = {"anthropic": ANTHROPIC, "openai": OPENAI, "openai-responses": RESPONSES}[style][name]
-    messages = json.loads(body)["input" if style == "openai-responses" else "messages"]
+    body, wire = sent[style, name], WIRES[style]
+    messages = json.loads(body)[wire.messages]
     assert "tide?" in str(messages[0])
     assert "4 m" in str(messages[-1])
     assert b"toolrelay" not in body
-    around = {
-        "anthropic": b'{"role":"assistant","content":[%b]}',
-        "openai": b",%b,",
-        "openai-responses": b',%b,{"type":"function_call_output"',
-    }[style]
-    assert around % made.encode() in body
+    assert wire.around % wire.made[name].encode() in body

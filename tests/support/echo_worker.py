@@ -5,7 +5,7 @@ import json
 import sys
 from typing import Any
 
-from toolrelay import Request, Toolkit, answer_output, create_client, relay_tool
+from toolrelay import RelayResult, Request, Toolkit, create_client, relay_answer, relay_calls_of, relay_tool
 
 TOOLKIT = Toolkit([relay_tool("tide", "high water")])
 
@@ -16,7 +16,8 @@ async def work(task: dict[str, str]) -> dict[str, Any]:
         result = await client.run("tide?", TOOLKIT)
     else:
         request = Request.from_json(task["request"])
-        result = await client.run_with_answer(TOOLKIT, task["transcript"], request, answer_output(request.id, "4 m"))
+        answer = relay_answer(request.id, [RelayResult(call.id, "4 m") for call in relay_calls_of(request)])
+        result = await client.run_with_answer(TOOLKIT, task["transcript"], request, answer)
     request = None if result.pending is None else result.pending.to_json().decode()
     return {"status": result.status, "transcript": result.messages.to_json().decode(), "request": request}
 
