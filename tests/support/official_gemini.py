@@ -34,8 +34,19 @@ class Gemini:
                 told += [f"$.{key}.{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
             else:
                 again = BODY[key].dump_python(read, mode="json", by_alias=True, exclude_none=True)
-                told += [] if _plain(again) == _plain(body[key]) else [f"$.{key}: reads as {again}"]
+                told += [] if plain(again) == plain(body[key]) else [f"$.{key}: reads as {again}"]
         return told
+
+    async def send_again(self, url: str, body: dict[str, Any]) -> None:
+        """Makes a request with the package's own client, which knows what this API does not take."""
+        config = types.GenerateContentConfig(
+            system_instruction=_read("systemInstruction", body),
+            tools=_read("tools", body),
+            tool_config=_read("toolConfig", body),
+            **body.get("generationConfig", {}),
+        )
+        async with self._client(url).aio as client:
+            await client.models.generate_content(model="m-1", contents=_read("contents", body), config=config)
 
     def reply(self, said: Said) -> BaseModel:
         return self._response(list(self._parts(said)), self._stop(said))
@@ -104,14 +115,18 @@ class Gemini:
         return stops.get(said.stop, types.FinishReason.STOP)
 
 
-def _plain(value: Any) -> Any:
+def _read(key: str, body: dict[str, Any]) -> Any:
+    return BODY[key].validate_python(body[key]) if key in body else None
+
+
+def plain(value: Any) -> Any:
     """Without what is a matter of spelling: an explicit null, the words of an enum in any case, base64 in either
     alphabet.
     """
     if isinstance(value, dict):
-        return {key: _plain(one) for key, one in value.items() if one is not None}
+        return {key: plain(one) for key, one in value.items() if one is not None}
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [plain(one) for one in value]
     return value.upper().translate(BASE64) if isinstance(value, str) else value
 
 
