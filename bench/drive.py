@@ -20,8 +20,6 @@ from typing import Protocol
 
 import workload
 
-FINAL_TEXT = "The work is done."
-
 
 class Client(Protocol):
     """What a module must offer to be measured. Each run returns the model's last text."""
@@ -31,23 +29,26 @@ class Client(Protocol):
     async def tool_run(self) -> str: ...
     async def relay_run(self, document: bytes) -> str: ...
     async def long_run(self) -> str: ...
+    async def streamed_run(self) -> str: ...
 
 
-async def repeat(run: Callable[[], Awaitable[str]], passes: int) -> None:
+async def repeat(run: Callable[[], Awaitable[str]], passes: int, expected: str = workload.FINAL_TEXT) -> None:
     """Run one after the other, each checked."""
     for _ in range(passes):
         text = await run()
-        if text != FINAL_TEXT:
-            raise SystemExit(f"the run ended with {text!r}")
+        if text != expected:
+            raise SystemExit(f"the run ended with {text[:100]!r}")
 
 
-async def measure_runs(run: Callable[[], Awaitable[str]], flight: int, warm: int, passes: int) -> dict[str, float]:
+async def measure_runs(
+    run: Callable[[], Awaitable[str]], flight: int, warm: int, passes: int, expected: str = workload.FINAL_TEXT
+) -> dict[str, float]:
     """CPU and rate of `passes` runs in each of `flight` tasks."""
 
     async def fly(count: int) -> None:
         async with asyncio.TaskGroup() as group:
             for _ in range(flight):
-                group.create_task(repeat(run, count))
+                group.create_task(repeat(run, count, expected))
 
     await fly(warm)
     cpu, wall = workload.cpu_us(), time.perf_counter()
@@ -80,6 +81,9 @@ async def measure(client: Client, load: workload.Workload, warm: int, passes: in
         costs: dict[str, float] | dict[str, list[float]]
         if load.name == "long":
             costs = await measure_turns(client.long_run, warm, passes)
+        elif load.name in workload.STREAMED:
+            expected = workload.STREAMED[load.name]
+            costs = await measure_runs(client.streamed_run, load.flight, warm, passes, expected)
         elif load.history:
             document = workload.history_document(load.history)
             costs = await measure_runs(lambda: client.relay_run(document), load.flight, warm, passes)

@@ -128,6 +128,19 @@ static void send_frame(struct connection *connection) {
     }
 }
 
+/* Of a stream only the head and the last bytes are kept: enough to see where it ends. */
+static int is_stream_over(struct connection *connection, const char *end) {
+    static const char last[] = "\r\n0\r\n\r\n";
+    size_t head = (size_t)(end + 4 - connection->reply), size = sizeof last - 1;
+    int is_over = connection->length >= head + size &&
+                  memcmp(connection->reply + connection->length - size, last, size) == 0;
+    if (connection->length > head + size) {
+        memmove(connection->reply + head, connection->reply + connection->length - size, size);
+        connection->length = head + size;
+    }
+    return is_over;
+}
+
 /* Reads once; whether the reply is complete now. */
 static int read_reply(struct connection *connection) {
     ssize_t got = recv(connection->fd, connection->reply + connection->length, REPLY - 1 - connection->length, 0);
@@ -137,6 +150,8 @@ static int read_reply(struct connection *connection) {
     connection->reply[connection->length] = 0;
     const char *end = memmem(connection->reply, connection->length, "\r\n\r\n", 4);
     const char *header = strcasestr(connection->reply, "content-length:");
+    if (end != NULL && strcasestr(connection->reply, "transfer-encoding:") != NULL)
+        return is_stream_over(connection, end);
     if (end == NULL || header == NULL) return 0;
     return connection->length >= (size_t)(end + 4 - connection->reply) + strtoul(header + 15, NULL, 10);
 }

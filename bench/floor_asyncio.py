@@ -28,17 +28,31 @@ class Exchange(asyncio.Protocol):
         self._transport = transport
         self._loop = asyncio.get_running_loop()
         self._reply = b""
+        self._streams = False
 
     def data_received(self, data: bytes) -> None:
+        if self._streams:
+            self._reply = (self._reply + data)[-len(_LAST) :]
+            if self._reply == _LAST:
+                self._end()
+            return
         self._reply = self._reply + data if self._reply else data
         end = self._reply.find(b"\r\n\r\n")
         at = self._reply.find(b"content-length:")
+        if end >= 0 and b"transfer-encoding:" in self._reply:
+            self._streams, rest = True, self._reply[end:]
+            self._reply = b""
+            self.data_received(rest)
+            return
         if end < 0 or at < 0:
             return
         length = int(self._reply[at + 15 : self._reply.index(b"\r", at)])
         if len(self._reply) >= end + 4 + length:
-            self._reply = b""
-            self._done.set_result(None)
+            self._end()
+
+    def _end(self) -> None:
+        self._reply, self._streams = b"", False
+        self._done.set_result(None)
 
     def connection_lost(self, error: Exception | None) -> None:
         if error is not None:
@@ -49,6 +63,9 @@ class Exchange(asyncio.Protocol):
         self._done = self._loop.create_future()
         self._transport.write(request)
         return self._done
+
+
+_LAST = b"\r\n0\r\n\r\n"
 
 
 async def repeat(exchange: Exchange, script: Script, passes: int, marks: list[float] | None = None) -> None:

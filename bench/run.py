@@ -36,9 +36,15 @@ RIVALS = {
 }
 BRIDGE, IMPORT = "bridge", "import"
 
-PASSES = {"tool": (200, 1500), "flight": (2, 6), "relay-4": (200, 1500), "relay-1000": (20, 150), "long": (1, 8)}
+PASSES = {"tool": (200, 1500), "flight": (2, 6), "relay-4": (200, 1500), "relay-1000": (20, 150), "long": (1, 8)} | {
+    "chunks": (20, 200),
+    "pieces": (1, 5),
+    "event": (2, 20),
+}
 """Passes of a client: to warm up, and measured; of each of the runs in flight."""
 RIVAL_PASSES = {"tool": (5, 50), "flight": (0, 1), "relay-4": (5, 50), "relay-1000": (1, 5), "long": (0, 1)}
+NOT_STREAMED = {"rival_langgraph", "rival_openai", "rival_openai_agents", "rival_pydantic_ai"}
+"""Clients without streamed runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +105,8 @@ def measure(bench: Bench, loads: Iterable[workload.Workload], clients: dict[str,
                 for name in (table.FLOOR, table.ASYNCIO):
                     rows[name].append(bench.replay(name, load, port))
                 for name, module in clients.items():
+                    if load.name in workload.STREAMED and module in NOT_STREAMED:
+                        continue
                     passes = (RIVAL_PASSES if name in RIVALS else PASSES)[load.name]
                     rows[name].append(bench.drive(module, load.name, load.scenario, port, passes))
     return costs

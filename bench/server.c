@@ -11,6 +11,12 @@
  *   /tool/...   a call of `add`, then a text
  *   /relay/...  a call of `read_file`, then a text
  *   /long/...   200 calls of `step` with 1 KB of arguments, then a text
+ *
+ * And streamed, each event in a chunk and a write of its own:
+ *
+ *   /chunks/... a text in 500 pieces
+ *   /pieces/... a call of `keep` with 800 KB of arguments in 40,000 pieces, then a text
+ *   /event/...  a text of 5 MB in one piece
  */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
@@ -31,13 +37,21 @@
 #include <unistd.h>
 
 enum { TURNS = 200, ARGUMENT_BYTES = 1000, EVENTS = 512, CONNECTIONS = 1 << 16 };
+enum { CHUNKS = 500, PIECES = 40000, EVENT_BYTES = 5 << 20 };
+
+struct reply {
+    char *bytes;
+    size_t length, capacity;
+    size_t *ends; /* where the writes of a stream end; of anything else there is one */
+    size_t writes;
+};
 
 struct connection {
     int fd;
     char *input;
     size_t length, capacity;
     size_t expected; /* whole size of the request that is coming in; 0 while its head is incomplete */
-    char *reply;     /* what is sent when the latency is over */
+    const struct reply *reply; /* what is sent when the latency is over */
 };
 
 struct delayed {
@@ -45,15 +59,16 @@ struct delayed {
     uint64_t due;
 };
 
-static struct delayed queue[CONNECTIONS]; /* first in, first out: the latency is the same for all */
-static size_t queue_head, queue_tail;
-static char *text_reply, *tool_reply, *relay_reply, *long_replies[TURNS + 1];
-static FILE *record;
-
 static void die(const char *what) {
     perror(what);
     exit(1);
 }
+
+static struct delayed queue[CONNECTIONS]; /* first in, first out: the latency is the same for all */
+static size_t queue_head, queue_tail;
+static struct reply text_reply, tool_reply, relay_reply, long_replies[TURNS + 1];
+static struct reply text_stream, chunks_stream, pieces_stream, event_stream;
+static FILE *record;
 
 static uint64_t now_ns(void) {
     struct timespec now;
@@ -61,32 +76,124 @@ static uint64_t now_ns(void) {
     return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
-static char *respond(const char *message, const char *finish) {
-    char *body, *reply;
+static struct reply respond(const char *message, const char *finish) {
+    char *body;
+    struct reply reply = {0};
     if (asprintf(&body,
                  "{\"id\":\"chatcmpl-bench\",\"object\":\"chat.completion\",\"created\":1760000000,\"model\":\"bench\","
                  "\"choices\":[{\"index\":0,\"message\":%s,\"logprobs\":null,\"finish_reason\":\"%s\"}],"
                  "\"usage\":{\"prompt_tokens\":120,\"completion_tokens\":24,\"total_tokens\":144}}",
                  message, finish) < 0 ||
-        asprintf(&reply,
+        asprintf(&reply.bytes,
                  "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nx-request-id: req-bench\r\n"
                  "content-length: %zu\r\n\r\n%s",
                  strlen(body), body) < 0)
         die("asprintf");
     free(body);
+    reply.length = strlen(reply.bytes);
     return reply;
 }
 
-static char *respond_call(const char *id, const char *name, const char *arguments) {
+static struct reply respond_call(const char *id, const char *name, const char *arguments) {
     char *message;
     if (asprintf(&message,
                  "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"id\":\"%s\",\"type\":\"function\","
                  "\"function\":{\"name\":\"%s\",\"arguments\":\"%s\"}}]}",
                  id, name, arguments) < 0)
         die("asprintf");
-    char *reply = respond(message, "tool_calls");
+    struct reply reply = respond(message, "tool_calls");
     free(message);
     return reply;
+}
+
+static void append(struct reply *stream, const char *bytes, size_t length) {
+    if (stream->length + length > stream->capacity) {
+        stream->capacity = 2 * stream->capacity + length;
+        if ((stream->bytes = realloc(stream->bytes, stream->capacity)) == NULL) die("realloc");
+    }
+    memcpy(stream->bytes + stream->length, bytes, length);
+    stream->length += length;
+}
+
+static void end_write(struct reply *stream) {
+    if (stream->writes % 1024 == 0) {
+        stream->ends = realloc(stream->ends, (stream->writes + 1024) * sizeof *stream->ends);
+        if (stream->ends == NULL) die("realloc");
+    }
+    stream->ends[stream->writes++] = stream->length;
+}
+
+static void begin_stream(struct reply *stream) {
+    static const char head[] = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nx-request-id: req-bench\r\n"
+                               "transfer-encoding: chunked\r\n\r\n";
+    append(stream, head, sizeof head - 1);
+    end_write(stream);
+}
+
+static void push_event(struct reply *stream, const char *data) {
+    char size[32];
+    size_t length = strlen(data);
+    append(stream, size, (size_t)snprintf(size, sizeof size, "%zx\r\ndata: ", length + 8));
+    append(stream, data, length);
+    append(stream, "\n\n\r\n", 4);
+    end_write(stream);
+}
+
+static void push_delta(struct reply *stream, const char *delta, const char *finish) {
+    char *data;
+    if (asprintf(&data,
+                 "{\"id\":\"chatcmpl-bench\",\"object\":\"chat.completion.chunk\",\"created\":1760000000,"
+                 "\"model\":\"bench\",\"choices\":[{\"index\":0,\"delta\":%s,\"logprobs\":null,\"finish_reason\":%s}]}",
+                 delta, finish) < 0)
+        die("asprintf");
+    push_event(stream, data);
+    free(data);
+}
+
+static void push_text(struct reply *stream, const char *text, size_t length) {
+    char *delta;
+    if (asprintf(&delta, "{\"content\":\"%.*s\"}", (int)length, text) < 0) die("asprintf");
+    push_delta(stream, delta, "null");
+    free(delta);
+}
+
+static void end_stream(struct reply *stream, const char *finish) {
+    push_delta(stream, "{}", finish);
+    push_event(stream, "{\"id\":\"chatcmpl-bench\",\"object\":\"chat.completion.chunk\",\"choices\":[],\"usage\":{"
+                       "\"prompt_tokens\":120,\"completion_tokens\":24,\"total_tokens\":144}}");
+    push_event(stream, "[DONE]");
+    append(stream, "0\r\n\r\n", 5);
+    end_write(stream);
+}
+
+static void prepare_streams(void) {
+    static const char text[] = "The work is done.";
+    begin_stream(&text_stream);
+    push_text(&text_stream, text, sizeof text - 1);
+    end_stream(&text_stream, "\"stop\"");
+
+    begin_stream(&chunks_stream);
+    for (int at = 0; at < CHUNKS; at++) push_text(&chunks_stream, "word ", 5);
+    end_stream(&chunks_stream, "\"stop\"");
+
+    begin_stream(&pieces_stream);
+    push_delta(&pieces_stream,
+               "{\"role\":\"assistant\",\"content\":null,\"tool_calls\":[{\"index\":0,\"id\":\"call_keep_1\","
+               "\"type\":\"function\",\"function\":{\"name\":\"keep\",\"arguments\":\"{\\\"note\\\": \\\"\"}}]}",
+               "null");
+    for (int at = 0; at < PIECES; at++)
+        push_delta(&pieces_stream,
+                   "{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"twenty more letters,\"}}]}", "null");
+    push_delta(&pieces_stream, "{\"tool_calls\":[{\"index\":0,\"function\":{\"arguments\":\"\\\"}\"}}]}", "null");
+    end_stream(&pieces_stream, "\"tool_calls\"");
+
+    char *large = malloc(EVENT_BYTES);
+    if (large == NULL) die("malloc");
+    memset(large, 'x', EVENT_BYTES);
+    begin_stream(&event_stream);
+    push_text(&event_stream, large, EVENT_BYTES);
+    end_stream(&event_stream, "\"stop\"");
+    free(large);
 }
 
 static void prepare_replies(void) {
@@ -118,34 +225,51 @@ static const char *find_last(const char *body, size_t length, const char *needle
     return NULL;
 }
 
-static char *choose_reply(const struct connection *connection, const char *body, size_t length) {
+static int is_scenario(const char *path, const char *name) {
+    return path != NULL && strncmp(path, name, strlen(name)) == 0;
+}
+
+static const struct reply *choose_reply(const struct connection *connection, const char *body, size_t length) {
     const char *path = memchr(connection->input, '/', connection->length);
     const char *role = find_last(body, length, "\"role\"");
     int after_tool = role != NULL && strncmp(role + 6 + strspn(role + 6, ": "), "\"tool\"", 6) == 0;
-    if (path != NULL && strncmp(path, "/long/", 6) == 0) {
+    if (is_scenario(path, "/long/")) {
         const char *id = after_tool ? find_last(body, length, "\"tool_call_id\"") : NULL;
         const char *number = id == NULL ? NULL : strpbrk(id, "0123456789");
         int turn = number == NULL ? 0 : atoi(number);
-        return turn < TURNS ? long_replies[turn + 1] : text_reply;
+        return turn < TURNS ? &long_replies[turn + 1] : &text_reply;
     }
-    if (after_tool) return text_reply;
-    return path != NULL && strncmp(path, "/relay/", 7) == 0 ? relay_reply : tool_reply;
+    if (is_scenario(path, "/chunks/")) return &chunks_stream;
+    if (is_scenario(path, "/event/")) return &event_stream;
+    if (is_scenario(path, "/pieces/")) return after_tool ? &text_stream : &pieces_stream;
+    if (after_tool) return &text_reply;
+    return is_scenario(path, "/relay/") ? &relay_reply : &tool_reply;
 }
 
-static void send_reply(struct connection *connection) {
-    const char *at = connection->reply;
-    size_t left = strlen(at);
+/* Whether all of it was sent: a client that has left is reported by its socket on the next read. */
+static int send_bytes(int fd, const char *at, size_t left) {
     while (left > 0) {
-        ssize_t sent = send(connection->fd, at, left, MSG_NOSIGNAL);
+        ssize_t sent = send(fd, at, left, MSG_NOSIGNAL);
         if (sent < 0 && errno == EAGAIN) {
-            struct pollfd writable = {.fd = connection->fd, .events = POLLOUT};
+            struct pollfd writable = {.fd = fd, .events = POLLOUT};
             poll(&writable, 1, -1);
         } else if (sent < 0) {
-            break; /* the client left; its socket reports that on the next read */
+            return 0;
         } else {
             at += sent;
             left -= (size_t)sent;
         }
+    }
+    return 1;
+}
+
+static void send_reply(struct connection *connection) {
+    const struct reply *reply = connection->reply;
+    size_t start = 0, writes = reply->ends == NULL ? 1 : reply->writes;
+    for (size_t at = 0; at < writes; at++) {
+        size_t end = reply->ends == NULL ? reply->length : reply->ends[at];
+        if (!send_bytes(connection->fd, reply->bytes + start, end - start)) break;
+        start = end;
     }
     connection->reply = NULL;
 }
@@ -264,6 +388,7 @@ int main(int count, char **arguments) {
     uint64_t latency = count > 1 ? strtoul(arguments[1], NULL, 10) * 1000000u : 0;
     if (count > 2 && (record = fopen(arguments[2], "wb")) == NULL) die(arguments[2]);
     prepare_replies();
+    prepare_streams();
     int listener = listen_on_loopback(), poller = epoll_create1(EPOLL_CLOEXEC);
     struct epoll_event events[EVENTS], event = {.events = EPOLLIN, .data.ptr = NULL};
     if (poller < 0 || epoll_ctl(poller, EPOLL_CTL_ADD, listener, &event) < 0) die("epoll");

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any
 
+import workload
+
 Figures = Mapping[str, Any]
 """What a contestant printed: numbers, and `turn_us`, the cost of each turn."""
 Costs = Mapping[str, Mapping[str, Sequence[Figures]]]
@@ -65,6 +67,9 @@ ROWS = (
     Row("(c) 1,000 messages: us", "relay-1000", CPU, at_most(1000)),
     Row("(d) turn 10 of 200: us", "long", turns(8, 12)),
     Row("(d) turn 200 of 200: us", "long", turns(196, 200), times_floor(1.5)),
+    Row("(g) a chunk of a streamed text: us", "chunks", lambda figures: CPU(figures) / workload.CHUNKS, at_most(4)),
+    Row("(h) a call in 40,000 pieces: ms", "pieces", lambda figures: CPU(figures) / 1e3, at_most(500, "ms")),
+    Row("(i) an event of 5 MB: ms", "event", lambda figures: CPU(figures) / 1e3),
     Row("peak memory (a): KiB", "tool", PEAK),
     Row("peak memory (b): KiB", "flight", PEAK),
     Row("peak memory (c) 4: KiB", "relay-4", PEAK),

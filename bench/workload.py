@@ -13,6 +13,10 @@ from pathlib import Path
 MODEL = "bench"
 PROMPT = "Add 2 and 3, and tell me what you get."
 TURNS = 200
+CHUNKS = 500
+FINAL_TEXT = "The work is done."
+STREAMED = {"chunks": "word " * CHUNKS, "event": "x" * (5 << 20), "pieces": FINAL_TEXT}
+"""The last text of each streamed run."""
 RELAY_OUTPUT = "Buy bread. Call the plumber. " * 8
 
 _RESULT = "".join(f"line {number:03}: the ledger holds one more entry than before\n" for number in range(70))[:4096]
@@ -39,6 +43,9 @@ WORKLOADS = {
         Workload("relay-4", "relay", history=4),
         Workload("relay-1000", "relay", history=1000),
         Workload("long", "long"),
+        Workload("chunks", "chunks"),
+        Workload("pieces", "pieces"),
+        Workload("event", "event"),
     )
 }
 
@@ -84,6 +91,11 @@ def schema(**properties: str) -> dict[str, object]:
         "properties": {name: {"type": kind} for name, kind in properties.items()},
         "required": list(properties),
     }
+
+
+async def keep(note: str) -> str:
+    """Keep a note."""
+    return str(len(note))
 
 
 ADD_SCHEMA = schema(a="integer", b="integer")

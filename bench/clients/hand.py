@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -19,6 +19,7 @@ def _tool(name: str, description: str, parameters: dict[str, object]) -> dict[st
 
 _ADD = _tool("add", "Add two integers.", workload.ADD_SCHEMA)
 _STEP = _tool("step", "Take one step.", workload.STEP_SCHEMA)
+_KEEP = _tool("keep", "Keep a note.", workload.schema(note="string"))
 _READ_FILE = _tool("read_file", workload.READ_FILE_DESCRIPTION, workload.READ_FILE_SCHEMA)
 
 _FUNCTIONS: dict[str, Callable[..., Awaitable[str]]] = {"add": workload.add, "step": workload.step}
@@ -56,6 +57,32 @@ class Client:
         messages.append({"role": "tool", "tool_call_id": call["id"], "content": workload.RELAY_OUTPUT})
         return await self._finish(self._elsewhere, messages, [_READ_FILE])
 
+    async def streamed_run(self) -> str:
+        messages: list[Message] = [{"role": "user", "content": workload.PROMPT}]
+        while True:
+            text, call, pieces = "", {}, []
+            async for delta in self._deltas(messages):
+                text += delta.get("content") or ""
+                for piece in delta.get("tool_calls") or ():
+                    call = call or piece
+                    pieces.append(piece["function"]["arguments"])
+            if not call:
+                return text
+            call["function"]["arguments"] = "".join(pieces)
+            output = await workload.keep(**json.loads(call["function"]["arguments"]))
+            messages.append({"role": "assistant", "content": None, "tool_calls": [call]})
+            messages.append({"role": "tool", "tool_call_id": call["id"], "content": output})
+
+    async def _deltas(self, messages: list[Message]) -> AsyncIterator[dict[str, Any]]:
+        body = {"model": workload.MODEL, "messages": messages, "tools": [_KEEP], "stream": True}
+        async with self._session.post(self._url, json=body) as response:
+            response.raise_for_status()
+            async for line in response.content:
+                if not line.startswith(b"data: ") or line == b"data: [DONE]\n":
+                    continue
+                for choice in json.loads(line[6:])["choices"]:
+                    yield choice["delta"]
+
     async def _finish(
         self, session: aiohttp.ClientSession, messages: list[Message], tools: list[dict[str, Any]]
     ) -> str:
@@ -80,4 +107,5 @@ class Client:
 
     @staticmethod
     def _new_session() -> aiohttp.ClientSession:
-        return aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), headers={"authorization": "Bearer x"})
+        connector = aiohttp.TCPConnector(limit=0)
+        return aiohttp.ClientSession(connector=connector, headers={"authorization": "Bearer x"}, read_bufsize=16 << 20)

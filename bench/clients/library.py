@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolrelay import Answer, Request, Transcript, answer_output, create_client, create_toolkit, define_tool, relay_tool
+from toolrelay.events import TextDelta
 
 import workload
 
@@ -18,6 +19,7 @@ class Client:
         self._elsewhere = self._new_client()
         self._adding = await create_toolkit(extra_tools=[define_tool(workload.add)])
         self._stepping = await create_toolkit(extra_tools=[define_tool(workload.step)])
+        self._keeping = await create_toolkit(extra_tools=[define_tool(workload.keep)])
         read_file = relay_tool("read_file", workload.READ_FILE_DESCRIPTION, workload.READ_FILE_SCHEMA)
         self._relaying = await create_toolkit(extra_tools=[read_file])
         self._relaying_elsewhere = await create_toolkit(extra_tools=[read_file])
@@ -41,6 +43,14 @@ class Client:
         transcript = Transcript.from_json(saved)
         result = await self._elsewhere.run_with_answer(self._relaying_elsewhere, transcript, request, answer)
         return result.text
+
+    async def streamed_run(self) -> str:
+        pieces: list[str] = []
+        async for event in self._client.stream(workload.PROMPT, self._keeping):
+            match event:
+                case TextDelta(text):
+                    pieces.append(text)
+        return "".join(pieces)
 
     def _new_client(self) -> object:
         return create_client(
