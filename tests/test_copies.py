@@ -91,6 +91,8 @@ def test_i11_what_belongs_to_its_process_says_so(twin, tmp_path):
         (Toolkit([TIDE]), "a Toolkit holds"),
         (MemoryStore(), "pickle"),
         (SealKeys(bytes(32)), "pickle"),
+        (client.stream("go", Toolkit()), "a stream is a run"),
+        (client.stream_sync("go", Toolkit()), "a stream is a run"),
     ]:
         with pytest.raises(TypeError, match=says_what):
             twin(whole)
@@ -105,6 +107,8 @@ def test_i11_these_are_all_public_classes():
         "MemoryStore",
         "SealKeys",
         "SqliteStore",
+        "Stream",
+        "SyncStream",
         "Toolkit",
     }
     covered |= {"Conversation", "RunResult", "SealKeys", "ToolCallRecord", "Transcript", "Usage"}

@@ -37,6 +37,7 @@ SAMPLES = {
     "request_id": "req_9",
     "retryable": True,
     "retry_after": 1.5,
+    "partial_text": "Hel",
     "conversation": "c-1",
     "reason": "expired",
 }

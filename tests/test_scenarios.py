@@ -29,10 +29,11 @@ def test_the_dialogues_are_there():
 
 
 @pytest.mark.parametrize("file", [file for file in SCENARIOS if file.stem not in ELSEWHERE], ids=lambda file: file.stem)
-async def test_a_dialogue_ends_as_written(file, caplog):
+@pytest.mark.parametrize("is_streamed", [False, True], ids=["plain", "streamed"])
+async def test_a_dialogue_ends_as_written(file, is_streamed, caplog):
     def warnings():
         texts = [record.getMessage() for record in caplog.records if record.name == "toolrelay.history"]
         caplog.clear()
         return texts
 
-    await Stage(json.loads(file.read_text(encoding="utf-8")), warnings).play()
+    await Stage(json.loads(file.read_text(encoding="utf-8")), warnings, is_streamed).play()

@@ -75,6 +75,7 @@ from toolrelay.relay import (
     relay_answer,
     relay_calls_of,
 )
+from toolrelay.streams import Stream, SyncStream
 from toolrelay.toolkit import BUILTIN_NAMES, Toolkit, create_toolkit
 from toolrelay.tools import Parked, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
 
@@ -134,6 +135,8 @@ __all__ = [
     "StoreReadOnly",
     "StoreSchemaError",
     "StoreUnavailable",
+    "Stream",
+    "SyncStream",
     "Text",
     "Tool",
     "ToolCallRecord",

@@ -10,15 +10,17 @@ from toolrelay.client import Client
 from toolrelay.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping
+    from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 
-    from toolrelay.inprocess import InProcessRequest, InProcessResponse
+    from toolrelay.events import ReasoningDelta
+    from toolrelay.inprocess import InProcessRequest, InProcessResponse, InProcessToolCall
     from toolrelay.profiles import Profile
     from toolrelay.relay import Answer, Request
     from toolrelay.stores import Store
 
     WaitFor = Callable[[Request], Answer | None] | Callable[[Request], Awaitable[Answer | None]]
-    Made = InProcessResponse | str | Mapping[str, Any]
+    Pieces = AsyncIterable[str | ReasoningDelta | InProcessToolCall | InProcessResponse | Mapping[str, Any]]
+    Made = InProcessResponse | str | Mapping[str, Any] | Pieces
     ToolChoice = Literal["auto", "none", "required"] | Mapping[str, Any]
     Generate = Callable[[InProcessRequest], Made] | Callable[[InProcessRequest], Awaitable[Made]]
 
@@ -104,8 +106,9 @@ def create_in_process_client(
     """A client whose model is a function of this process, sync (called in a worker thread) or async.
 
     `generate` receives an `InProcessRequest` and returns text, an `InProcessResponse`, or a Chat Completions message or
-    response as a dict. What it raises is the cause of a `GenerateError`. The other settings are those of
-    `create_client`.
+    response as a dict. As an async generator it gives the reply in pieces: text, `ReasoningDelta`, `InProcessToolCall`,
+    an `InProcessResponse` with the rest, or chunks of Chat Completions as dicts. What it raises is the cause of a
+    `GenerateError`. The other settings are those of `create_client`.
 
     >>> from toolrelay import Toolkit, create_in_process_client
     >>> client = create_in_process_client(generate=lambda request: f"you said {request.messages[-1]['content']}")

@@ -12,31 +12,40 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from toolrelay._core import RunResult, Segment, Transcript
-    from toolrelay.relay import Request
+    from toolrelay._start import Start
 
 
-async def end_of(segment: Segment, pending: Request | None = None, conversation: str | None = None) -> RunResult:
-    """The result of a run, or its exception with the fields that only the caller knows."""
+async def end_of(start: Start) -> RunResult:
+    """Begins a run that nobody watches, and gives its result."""
+    segment = start.begin(False)
     try:
-        result = await segment.future
-        if result.limit == "timeout":
-            await _all_done(segment.given_up())
-    except ResumeError as error:
-        error.pending = pending
-        raise
-    except StoreError as error:
-        error.conversation = conversation
-        raise
+        return await outcome(start, segment, segment.future())
     except asyncio.CancelledError as cancelled:
-        cancelled.transcript = await _settled(segment)  # type: ignore[attr-defined]
+        cancelled.transcript = await settled(segment)  # type: ignore[attr-defined]
         raise
-    else:
-        return result
     finally:
         del segment  # it holds the error, whose traceback holds this frame
 
 
-async def _settled(segment: Segment) -> Transcript | None:
+async def outcome(start: Start, segment: Segment, future: asyncio.Future[RunResult]) -> RunResult:
+    """The result of a run, or its exception with the fields that only the caller knows."""
+    try:
+        result = await future
+        if result.limit == "timeout":
+            await _all_done(segment.given_up())
+    except ResumeError as error:
+        error.pending = start.pending
+        raise
+    except StoreError as error:
+        error.conversation = start.conversation
+        raise
+    else:
+        return result
+    finally:
+        del segment, future
+
+
+async def settled(segment: Segment) -> Transcript | None:
     """Waits until a cancelled run has settled and saved what was under way, and its tasks have cleaned up.
 
     The transcript, or None where there is none, the store takes too long, or a fork left the run to its parent.

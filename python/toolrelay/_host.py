@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures.thread  # noqa: F401 - asyncio would import it in the middle of a run, where a fork may find it half done
 import inspect
+from collections.abc import AsyncIterable
 from contextlib import suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, Literal
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from toolrelay._json import decode, encode
 from toolrelay._text import clean, describe
 from toolrelay.errors import PayloadError
-from toolrelay.inprocess import InProcessRequest, reply_of
+from toolrelay.inprocess import InProcessRequest, reply_of, say
 from toolrelay.relay import Answer
 from toolrelay.tools import PASSING, ToolContext, ToolOutput
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from contextvars import Context
 
-    from toolrelay._core import Reply
+    from toolrelay._core import Reply, Speech
     from toolrelay.relay import Request
     from toolrelay.stores import Store
     from toolrelay.tools import Tool
@@ -76,19 +77,39 @@ async def _ask(wait_for: Callable[[Request], Any], request: Request, reply: Repl
         reply.ask_failed(error)
 
 
-def start_model(context: Context, generate: Callable[[Any], Any], body: bytes, reply: Reply) -> asyncio.Task[None]:
+def start_model(
+    context: Context, generate: Callable[[Any], Any], body: bytes, speech: Speech, reply: Reply
+) -> asyncio.Task[None]:
     """Calls the in-process model."""
-    return asyncio.get_running_loop().create_task(_generate(generate, body, reply), context=context.copy())
+    return asyncio.get_running_loop().create_task(_generate(generate, body, speech, reply), context=context.copy())
 
 
-async def _generate(generate: Callable[[Any], Any], body: bytes, reply: Reply) -> None:
+async def _generate(generate: Callable[[Any], Any], body: bytes, speech: Speech, reply: Reply) -> None:
     try:
-        reply.model(reply_of(await _call(generate, InProcessRequest(body))))
+        made = await _call(generate, InProcessRequest(body))
+        if isinstance(made, AsyncIterable):
+            await _speak(made, speech)
+            reply.spoken(speech)
+        else:
+            reply.model(reply_of(made))
     except PASSING:
         _give_up(reply)
         raise
     except BaseException as error:  # noqa: BLE001 - whatever it is, it reaches the caller as the cause
-        reply.model_failed(error, clean(describe(error)))
+        reply.model_failed(error, clean(describe(error)), speech)
+
+
+async def _speak(pieces: AsyncIterable[Any], speech: Speech) -> None:
+    """Tells the pieces of a reply as they come, each when there is room for it; closes what gives them."""
+    close = getattr(pieces, "aclose", None)
+    try:
+        async for piece in pieces:
+            room = say(piece, speech)
+            if room is not None:
+                await room
+    finally:
+        if close is not None:
+            await close()
 
 
 def start_store(
@@ -124,7 +145,9 @@ def abandon(event_loop: asyncio.AbstractEventLoop) -> None:
 
 async def _call(function: Callable[[Any], Any], argument: Any) -> Any:
     """Calls a function of the host: an async one here, a plain one in a worker thread."""
-    if _is_async(function):
+    if _is(inspect.isasyncgenfunction, function):
+        return function(argument)
+    if _is(inspect.iscoroutinefunction, function):
         return await function(argument)
     run: Callable[..., Any] = copy_context().run
     result = await asyncio.get_running_loop().run_in_executor(None, run, _in_thread, function, argument)
@@ -152,8 +175,8 @@ def _retrieve(task: asyncio.Task[Any]) -> None:
         task.exception()
 
 
-def _is_async(function: Callable[[Any], Any]) -> bool:
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(type(function).__call__)
+def _is(kind: Callable[[Any], bool], function: Callable[[Any], Any]) -> bool:
+    return kind(function) or kind(type(function).__call__)
 
 
 encode(decode(b"{}"))  # has them import `json` now, for the same reason

@@ -6,17 +6,21 @@ It shows what the native loop does; `create_client` and its kin make it.
 from __future__ import annotations
 
 from contextvars import copy_context
+from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from toolrelay._end import end_of
 from toolrelay._inputs import native_history, native_json, native_prompt, native_tools, supersedes, waits
+from toolrelay._start import Start
 from toolrelay._sync import run_here
-from toolrelay.errors import ConversationNotFound, StoreError
+from toolrelay.errors import ConversationNotFound, PayloadError, StoreError
 from toolrelay.relay import Answer, Request
+from toolrelay.streams import Stream, SyncStream, told
 
 if TYPE_CHECKING:
-    from toolrelay._core import Conversation, NativeClient, RunResult, SealKeys
+    from toolrelay._core import Conversation, NativeClient, RunResult, SealKeys, Transcript
     from toolrelay._inputs import History, Missing, OnPending, Prompt
+    from toolrelay.streams import OnEvent
     from toolrelay.toolkit import Toolkit
 
 
@@ -42,27 +46,26 @@ class Client:
         history: History | None = None,
         *,
         on_pending: OnPending = "error",
+        on_event: OnEvent | None = None,
     ) -> RunResult:
         """Runs from a prompt to the end or a halt; without a prompt it goes on from a settled transcript.
 
         `prompt` is text or a list of parts: `Text`, `Image`, `File`, or OpenAI content parts as dicts. `history` is a
         `Transcript`, a list of message dicts in the OpenAI or Anthropic shape, or JSON; it is never changed. One that
         waits for answers is a `PendingError`, or with `on_pending="supersede"` its calls are settled as superseded
-        (contract 6.14).
+        (contract 6.14). `on_event`, sync or async, is called on the loop with each `Event`; replies are streamed then.
         """
-        return await end_of(
-            self._native.prompt(
-                native_tools(toolkit),
-                copy_context(),
-                native_history(history),
-                None,
-                native_prompt(prompt),
-                supersedes(on_pending),
-            )
-        )
+        return await _end(self._prompted(prompt, toolkit, history, None, on_pending), on_event)
 
     async def run_with_answer(
-        self, toolkit: Toolkit, history: History, pending: Request, answer: Answer, missing: Missing = "error"
+        self,
+        toolkit: Toolkit,
+        history: History,
+        pending: Request,
+        answer: Answer,
+        missing: Missing = "error",
+        *,
+        on_event: OnEvent | None = None,
     ) -> RunResult:
         """Resumes a halted transcript: every call gets exactly one result, and the loop goes on (contract 6).
 
@@ -70,54 +73,39 @@ class Client:
         `missing="wait"` it stays parked. An answer that does not fit is a `ResumeError`; nothing was changed, run or
         sent.
         """
-        return await end_of(
-            self._native.answer(
-                native_tools(toolkit),
-                copy_context(),
-                native_history(history),
-                None,
-                native_json("pending", pending, Request),
-                native_json("answer", answer, Answer),
-                waits(missing),
-            ),
-            pending,
-        )
+        return await _end(self._answered(toolkit, history, None, pending, answer, missing), on_event)
 
     async def ask(
-        self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
+        self,
+        prompt: Prompt | None,
+        toolkit: Toolkit,
+        *,
+        id: str,
+        on_pending: OnPending = "error",
+        on_event: OnEvent | None = None,
     ) -> RunResult:
         """`run` on the stored conversation `id`, which begins with its first prompt (contract 7.1).
 
         A conversation that another run works on is `ConversationBusy`.
         """
-        return await end_of(
-            self._native.prompt(
-                native_tools(toolkit), copy_context(), None, id, native_prompt(prompt), supersedes(on_pending)
-            ),
-            conversation=id,
-        )
+        return await _end(self._prompted(prompt, toolkit, None, id, on_pending), on_event)
 
     async def ask_with_answer(
-        self, toolkit: Toolkit, id: str, pending: Request, answer: Answer, missing: Missing = "error"
+        self,
+        toolkit: Toolkit,
+        id: str,
+        pending: Request,
+        answer: Answer,
+        missing: Missing = "error",
+        *,
+        on_event: OnEvent | None = None,
     ) -> RunResult:
         """`run_with_answer` on the stored conversation `id`.
 
         The answer is durable before the model is called. The same answer again gives the same outcome, or
         `AnswerInProgress` while that run goes on; another one is `AlreadyAnswered` (contract 7.4).
         """
-        return await end_of(
-            self._native.answer(
-                native_tools(toolkit),
-                copy_context(),
-                None,
-                id,
-                native_json("pending", pending, Request),
-                native_json("answer", answer, Answer),
-                waits(missing),
-            ),
-            pending,
-            id,
-        )
+        return await _end(self._answered(toolkit, None, id, pending, answer, missing), on_event)
 
     async def run_with_sealed(
         self,
@@ -129,6 +117,7 @@ class Client:
         audience: str | None = None,
         once: bool = False,
         missing: Missing = "error",
+        on_event: OnEvent | None = None,
     ) -> RunResult:
         """`run_with_answer` on a halt that was sealed by `RunResult.seal`: the token holds transcript and requests.
 
@@ -136,18 +125,46 @@ class Client:
         `SealError`; no model is called. With `once` the client's store remembers the token, after the checks and before
         the model is called, and a second use is a `SealError` too.
         """
-        return await end_of(
-            self._native.answer_sealed(
-                native_tools(toolkit),
-                copy_context(),
-                token,
-                keys,
-                audience,
-                native_json("answer", answer, Answer),
-                waits(missing),
-                once,
-            )
+        begin = partial(
+            self._native.answer_sealed,
+            native_tools(toolkit),
+            copy_context(),
+            token,
+            keys,
+            audience,
+            native_json("answer", answer, Answer),
+            waits(missing),
+            once,
         )
+        return await _end(Start(begin), on_event)
+
+    def stream(
+        self,
+        prompt: Prompt | None,
+        toolkit: Toolkit,
+        history: History | None = None,
+        *,
+        id: str | None = None,
+        on_pending: OnPending = "error",
+    ) -> Stream:
+        """`run` event by event, or with an `id` `ask`: an async iterator of `Event`, the last of which is `Done`.
+
+        Replies are streamed. The run begins when the first event is asked for; leaving early stops it.
+        """
+        return Stream(self._prompted(prompt, toolkit, history, id, on_pending))
+
+    def stream_with_answer(
+        self,
+        toolkit: Toolkit,
+        history: History | None,
+        pending: Request,
+        answer: Answer,
+        missing: Missing = "error",
+        *,
+        id: str | None = None,
+    ) -> Stream:
+        """`run_with_answer` event by event, or with an `id` and no history `ask_with_answer`."""
+        return Stream(self._answered(toolkit, history, id, pending, answer, missing))
 
     async def get(self, id: str) -> Conversation:
         """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
@@ -205,8 +222,78 @@ class Client:
             self.run_with_sealed(toolkit, token, answer, keys=keys, audience=audience, once=once, missing=missing)
         )
 
+    def stream_sync(
+        self,
+        prompt: Prompt | None,
+        toolkit: Toolkit,
+        history: History | None = None,
+        *,
+        id: str | None = None,
+        on_pending: OnPending = "error",
+    ) -> SyncStream:
+        """`stream` for a program without an event loop: a plain iterator."""
+        return SyncStream(self.stream(prompt, toolkit, history, id=id, on_pending=on_pending))
+
+    def stream_with_answer_sync(
+        self,
+        toolkit: Toolkit,
+        history: History | None,
+        pending: Request,
+        answer: Answer,
+        missing: Missing = "error",
+        *,
+        id: str | None = None,
+    ) -> SyncStream:
+        """`stream_with_answer` for a program without an event loop."""
+        return SyncStream(self.stream_with_answer(toolkit, history, pending, answer, missing, id=id))
+
+    def _prompted(
+        self, prompt: Prompt | None, toolkit: Toolkit, history: History | None, id: str | None, on_pending: OnPending
+    ) -> Start:
+        begin = partial(
+            self._native.prompt,
+            native_tools(toolkit),
+            copy_context(),
+            _place(history, id),
+            id,
+            native_prompt(prompt),
+            supersedes(on_pending),
+        )
+        return Start(begin, None, id)
+
+    def _answered(
+        self,
+        toolkit: Toolkit,
+        history: History | None,
+        id: str | None,
+        pending: Request,
+        answer: Answer,
+        missing: Missing,
+    ) -> Start:
+        begin = partial(
+            self._native.answer,
+            native_tools(toolkit),
+            copy_context(),
+            _place(history, id),
+            id,
+            native_json("pending", pending, Request),
+            native_json("answer", answer, Answer),
+            waits(missing),
+        )
+        return Start(begin, pending, id)
+
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Client holds connections and functions of this process: make one where it is used")
 
     def __repr__(self) -> str:
         return f"<Client {self._label}>"
+
+
+async def _end(start: Start, on_event: OnEvent | None) -> RunResult:
+    return await (end_of(start) if on_event is None else told(start, on_event))
+
+
+def _place(history: History | None, id: str | None) -> Transcript | bytes | None:
+    if history is not None and id is not None:
+        raise PayloadError("history: a stored conversation has its own; pass a history or an id", key="history")
+    return native_history(history)

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from toolrelay._json import decode, encode, plain
 from toolrelay._text import clean
 from toolrelay.errors import PayloadError
+from toolrelay.events import ReasoningDelta
+
+if TYPE_CHECKING:
+    from asyncio import Future
+
+    from toolrelay._core import Speech
 
 
 class InProcessRequest:
@@ -89,10 +95,29 @@ def reply_of(made: object) -> bytes:
         "text": _text(made.content, "content"),
         "calls": [_call(call, f"tool_calls[{at}]") for at, call in enumerate(calls)],
         "finish_reason": _reason(made.finish_reason),
-        "usage": _usage(made.usage),
+        "usage": None if made.usage is None else _usage(made.usage),
         "model": None if made.model is None else _text(made.model, "model"),
     }
     return encode(reply).encode()
+
+
+def say(piece: object, speech: Speech) -> Future[None] | None:
+    """Tells a piece of a reply; gives a future where more has no room yet. `PayloadError` for what is no piece."""
+    if isinstance(piece, str):
+        return speech.text(clean(piece))
+    if isinstance(piece, ReasoningDelta):
+        return speech.reasoning(piece.text)
+    if isinstance(piece, InProcessToolCall):
+        return speech.part(reply_of(InProcessResponse(tool_calls=[piece])))
+    if isinstance(piece, InProcessResponse):
+        return speech.part(reply_of(piece))
+    if isinstance(piece, Mapping):
+        return speech.chunk(encode(plain(dict(piece), "chunk")).encode())
+    raise PayloadError(
+        "generate must yield a str, a ReasoningDelta, an InProcessToolCall, an InProcessResponse, or a chunk of Chat "
+        f"Completions as a dict, not {type(piece).__name__}",
+        key="piece",
+    )
 
 
 def _from_message(message: Mapping[str, Any]) -> InProcessResponse:
@@ -143,8 +168,6 @@ def _call(call: object, key: str) -> dict[str, Any]:
 
 def _usage(usage: object) -> dict[str, int]:
     """Token counts in our words, or in those of Chat Completions."""
-    if usage is None:
-        usage = {}
     if not isinstance(usage, Mapping):
         raise _wrong(usage, "usage", "an object")
     read = usage.get("prompt_tokens_details") or {}

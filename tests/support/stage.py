@@ -1,11 +1,12 @@
 """Plays the dialogues of `tests/scenarios` through an in-process client; their README describes the language.
 
-A model call, a tool call or a question to the host is an effect that stays open until a step ends it.
+Streamed, the model gives its replies in pieces, and each run is read event by event. A model call, a tool call or a
+question to the host is an effect that stays open until a step ends it.
 """
 
 import asyncio
 import json
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -19,6 +20,7 @@ from toolrelay import (
     PendingError,
     Request,
     RunResult,
+    Stream,
     Tool,
     ToolContext,
     ToolError,
@@ -28,10 +30,12 @@ from toolrelay import (
     WaitForError,
     create_in_process_client,
     define_tool,
+    events,
     pending,
     relay_calls_of,
     relay_tool,
 )
+from toolrelay.events import Done, TextDelta, ToolEnded, UsageReported
 
 
 @dataclass
@@ -84,8 +88,9 @@ class Ending:
 class Stage:
     """What is carried from segment to segment of one dialogue."""
 
-    def __init__(self, scenario: dict[str, Any], warnings: Callable[[], list[str]]) -> None:
+    def __init__(self, scenario: dict[str, Any], warnings: Callable[[], list[str]], is_streamed: bool) -> None:
         self._scenario = scenario
+        self._is_streamed = is_streamed
         self._warnings = warnings
         self._toolkit = Toolkit([self._tool(name, spec) for name, spec in scenario["tools"].items()])
         self._names = Names()
@@ -128,25 +133,22 @@ class Stage:
 
     async def _start(self, segment: dict[str, Any], times_out: bool) -> RunResult:
         client = create_in_process_client(
-            generate=self._generate,
+            generate=self._speak if self._is_streamed else self._generate,
             wait_for=self._wait_for if self._scenario.get("wait_for") else None,
             max_turns=self._scenario.get("max_turns", 10),
             timeout=1.0 if times_out else None,
         )
         if "answer" not in segment:
-            return await client.run(
-                segment.get("prompt"),
-                self._toolkit,
-                self._history,
-                on_pending=segment.get("on_pending", "error"),
-            )
+            begin = client.stream if self._is_streamed else client.run
+            prompt, on_pending = segment.get("prompt"), segment.get("on_pending", "error")
+            return await _read(begin(prompt, self._toolkit, self._history, on_pending=on_pending))
         to = segment["answer"].get("to", 0)
         known = self._requests[to].to_dict() if to < len(self._requests) else {}
         asked = Request.from_json(self._names.show(json.dumps({**known, **segment.get("pending", {})})))
         answer = self._answer(segment["answer"], asked.id)
-        return await client.run_with_answer(
-            self._toolkit, self._history, asked, answer, missing=segment.get("missing", "error")
-        )
+        resume = client.stream_with_answer if self._is_streamed else client.run_with_answer
+        missing = segment.get("missing", "error")
+        return await _read(resume(self._toolkit, self._history, asked, answer, missing))
 
     def _answer(self, spec: dict[str, Any], request_id: str) -> Answer:
         data = {key: spec[key] for key in ("output", "isError", "parts", "results") if key in spec}
@@ -219,6 +221,14 @@ class Stage:
     async def _generate(self, request: InProcessRequest) -> Any:
         return await self._under_way(Effect("model", "model", request))
 
+    async def _speak(self, request: InProcessRequest) -> AsyncIterator[Any]:
+        made: InProcessResponse = await self._generate(request)
+        for at in range(0, len(made.content), 3):
+            yield made.content[at : at + 3]
+        for each in made.tool_calls:
+            yield each
+        yield InProcessResponse(finish_reason=made.finish_reason)
+
     async def _wait_for(self, request: Request) -> Any:
         calls = relay_calls_of(request)
         return await self._under_way(Effect("host", calls[0].id if calls else request.prompt, request))
@@ -276,6 +286,30 @@ class Stage:
 
     def _hidden(self, value: Any) -> Any:
         return json.loads(self._names.hide(json.dumps(value)))
+
+
+async def _read(run: Coroutine[Any, Any, RunResult] | Stream) -> RunResult:
+    """The end of a run, read to it; what the events say must come to the same."""
+    if not isinstance(run, Stream):
+        return await run
+    text, said, settled, parked = "", None, {}, []
+    async for event in run:
+        match event:
+            case TextDelta(piece):
+                text += piece
+            case UsageReported():
+                said, text = text, ""
+            case ToolEnded(call_id, _, output, is_error):
+                settled[call_id] = (output, is_error)
+            case events.Parked(request):
+                parked.append(request)
+            case Done(result):
+                _same("text in pieces", result.text, result.text if said is None else said)
+    for record in run.result.tool_calls:
+        if record.id in settled:
+            _same("told of the end", settled[record.id], (record.output, record.is_error))
+    assert set(run.result.suspensions) <= set(parked), f"not told of {run.result.suspensions}, but of {parked}"
+    return run.result
 
 
 def _ending(running: asyncio.Future[RunResult]) -> Ending:

@@ -17,6 +17,8 @@ class ProviderError(ToolRelayError):
     - `status`: the HTTP status, or None where there was no response.
     - `error_type`, `code`, `request_id`: the provider's own words for it.
     - `retryable`: whether the same request may work later; `retry_after`: seconds, if it said.
+    - `partial_text`: the text of a streamed reply that broke off when some of it had been told; nothing of such a reply
+      is in the transcript, and it was not asked for again. None where nothing had been told.
     """
 
     kind: str = "provider"
@@ -33,6 +35,7 @@ class ProviderError(ToolRelayError):
         request_id: str | None = None,
         retryable: bool = False,
         retry_after: float | None = None,
+        partial_text: str | None = None,
     ) -> None:
         super().__init__(message, transcript=transcript)
         self.kind = kind or self.kind
@@ -42,6 +45,7 @@ class ProviderError(ToolRelayError):
         self.request_id = request_id
         self.retryable = retryable
         self.retry_after = retry_after
+        self.partial_text = partial_text
 
 
 class AuthenticationError(ProviderError):

@@ -28,6 +28,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 
 use crate::once::intern;
 
+pub(crate) use desk::Ticket;
 pub(crate) use port::Port;
 pub(crate) use probe::{_bridge_probe, _bridge_probes_alive};
 

@@ -81,7 +81,8 @@ impl NativeClient {
     }
 
     /// Starts a segment from a prompt: `prompt` is the JSON of a text or of a list of parts.
-    #[pyo3(signature = (toolkit, context, history, conversation, prompt, supersede))]
+    #[pyo3(signature = (toolkit, context, history, conversation, prompt, supersede, is_watched))]
+    #[expect(clippy::too_many_arguments, reason = "one call from the Python facade")]
     fn prompt(
         &self,
         toolkit: &Bound<'_, NativeToolkit>,
@@ -90,15 +91,16 @@ impl NativeClient {
         conversation: Option<String>,
         prompt: Option<&str>,
         supersede: bool,
+        is_watched: bool,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
         let prompt = prompt.map(|prompt| message(py, prompt)).transpose()?;
         let on_pending = if supersede { OnPending::Supersede } else { OnPending::Refuse };
-        self.start(toolkit, context, history, conversation, Start::Prompt { prompt, on_pending })
+        self.start(toolkit, context, history, conversation, Start::Prompt { prompt, on_pending }, is_watched)
     }
 
     /// Starts a segment from an answer: `pending` and `answer` are JSON.
-    #[pyo3(signature = (toolkit, context, history, conversation, pending, answer, wait))]
+    #[pyo3(signature = (toolkit, context, history, conversation, pending, answer, wait, is_watched))]
     #[expect(clippy::too_many_arguments, reason = "one call from the Python facade")]
     fn answer(
         &self,
@@ -109,16 +111,17 @@ impl NativeClient {
         pending: &[u8],
         answer: &[u8],
         wait: bool,
+        is_watched: bool,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
         let pending: Request = convert::read(py, "the request", pending)?;
         let answer: Answer = convert::read(py, "the answer", answer)?;
         let missing = if wait { Missing::Wait } else { Missing::Error };
-        self.start(toolkit, context, history, conversation, Start::Answer { pending, answer, missing })
+        self.start(toolkit, context, history, conversation, Start::Answer { pending, answer, missing }, is_watched)
     }
 
     /// Starts a segment from a sealed halt and an answer in JSON.
-    #[pyo3(signature = (toolkit, context, token, keys, audience, answer, wait, once))]
+    #[pyo3(signature = (toolkit, context, token, keys, audience, answer, wait, once, is_watched))]
     #[expect(clippy::too_many_arguments, reason = "one call from the Python facade")]
     fn answer_sealed(
         &self,
@@ -130,12 +133,13 @@ impl NativeClient {
         answer: &[u8],
         wait: bool,
         once: bool,
+        is_watched: bool,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
         let answer: Answer = convert::read(py, "the answer", answer)?;
         let (place, pending) = keys.get().open(py, token, audience, &answer, once)?;
         let missing = if wait { Missing::Wait } else { Missing::Error };
-        self.start_at(toolkit, context, None, place, Start::Answer { pending, answer, missing })
+        self.start_at(toolkit, context, None, (place, Start::Answer { pending, answer, missing }), is_watched)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -199,12 +203,13 @@ impl NativeClient {
         history: Option<&Bound<'_, PyAny>>,
         conversation: Option<String>,
         start: Start,
+        is_watched: bool,
     ) -> PyResult<Segment> {
         let place = match &conversation {
             Some(id) => Place::Conversation(id.clone()),
             None => Place::History(PyTranscript::of(history)?),
         };
-        self.start_at(toolkit, context, conversation, place, start)
+        self.start_at(toolkit, context, conversation, (place, start), is_watched)
     }
 
     fn start_at(
@@ -212,8 +217,8 @@ impl NativeClient {
         toolkit: &Bound<'_, NativeToolkit>,
         context: Py<PyAny>,
         conversation: Option<String>,
-        place: Place,
-        start: Start,
+        (place, start): (Place, Start),
+        is_watched: bool,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
         let host = self.host(py, context, conversation, toolkit.get())?;
@@ -228,7 +233,7 @@ impl NativeClient {
             timeout: self.timeout,
             inline: self.wait_for.is_some(),
         };
-        Segment::start(py, client, place, start, host)
+        Ok(Segment::start(client, place, start, host, is_watched))
     }
 }
 

@@ -5,6 +5,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyType};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use toolrelay_core::json::Json;
 
 use crate::errors;
 use crate::once::{self, intern};
@@ -13,6 +14,14 @@ use crate::once::{self, intern};
 pub(crate) fn loads<'py>(py: Python<'py>, json: &[u8]) -> PyResult<Bound<'py, PyAny>> {
     static DECODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     once::import(&DECODE, py, "toolrelay._json", "decode")?.call1((PyBytes::new(py, json),))
+}
+
+/// The JSON of a Python object.
+pub(crate) fn dumps(value: &Bound<'_, PyAny>) -> PyResult<Json> {
+    static ENCODE: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let py = value.py();
+    let json: String = once::import(&ENCODE, py, "toolrelay._json", "encode")?.call1((value,))?.extract()?;
+    Json::parse(&json).map_err(|error| errors::raise(py, "PayloadError", &error.to_string()))
 }
 
 /// A value read from the JSON that the Python side wrote.

@@ -82,7 +82,10 @@ pub(crate) fn failure(py: Python<'_>, failure: &Failure, report: &Report, cause:
     let error = match failure {
         Failure::Model(ModelFailure::Provider(provider)) => provider_error(py, provider, &text, transcript()),
         Failure::Model(ModelFailure::Unsendable { .. }) => with(py, "TranscriptError", &text, &[transcript()]),
-        Failure::Model(ModelFailure::InProcess { .. }) => with(py, "GenerateError", &text, &[transcript()]),
+        Failure::Model(ModelFailure::InProcess { partial_text, .. }) => {
+            let partial = ("partial_text", object(py, partial_text.clone()));
+            with(py, "GenerateError", &text, &[transcript(), partial])
+        }
         Failure::CutReply { .. } | Failure::EmptyReply { .. } => {
             let reason = object(py, report.finish_reason.clone());
             with(py, "ModelReplyError", &text, &[transcript(), ("finish_reason", reason)])
@@ -129,6 +132,7 @@ fn provider_error(
         ("request_id", object(py, failure.request_id.clone())),
         ("retryable", object(py, failure.is_retryable())),
         ("retry_after", object(py, failure.retry_after.map(|wait| wait.as_secs_f64()))),
+        ("partial_text", object(py, failure.partial_text.clone())),
     ];
     with(py, class, text, &fields)
 }

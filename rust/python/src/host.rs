@@ -87,7 +87,7 @@ impl PyHost {
         let work = Arc::new(Work { sender: Mutex::new(Some(sender)), task: Mutex::new(None) });
         let (segment, begun) = (Arc::clone(&self.objects), Arc::clone(&work));
         self.port.post(move |py| {
-            let reply = Reply::new(Arc::clone(&begun), Arc::clone(&segment));
+            let reply = Reply::new(Arc::clone(&begun), &segment);
             let task = start(py, starter, &segment, arguments, reply);
             if task.is_err() {
                 lock(&begun.sender).take();

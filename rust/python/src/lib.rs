@@ -5,6 +5,8 @@ mod client;
 mod conversation;
 mod convert;
 mod errors;
+mod events;
+mod feed;
 mod host;
 mod interpreter;
 mod model;
@@ -13,6 +15,7 @@ mod result;
 mod seal;
 mod segment;
 mod settings;
+mod speech;
 mod stores;
 mod toolkit;
 mod transcript;
@@ -30,6 +33,11 @@ mod _core {
     #[pymodule_export]
     use super::conversation::PyConversation;
     #[pymodule_export]
+    use super::events::{
+        ArgumentsDelta, CallReady, CallStarted, Done, Parked, ReasoningDelta, TextDelta, ToolEnded, ToolStarted,
+        UsageReported,
+    };
+    #[pymodule_export]
     use super::host::Reply;
     #[pymodule_export]
     use super::result::{PyUsage, RunResult, ToolCallRecord};
@@ -39,6 +47,8 @@ mod _core {
     use super::segment::Segment;
     #[pymodule_export]
     use super::settings::_known_servers;
+    #[pymodule_export]
+    use super::speech::Speech;
     #[pymodule_export]
     use super::stores::{PyMemoryStore, PySqliteStore};
     #[pymodule_export]

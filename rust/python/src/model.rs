@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::{BoxFuture, FutureExt, ready};
+use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use toolrelay_core::reply::Reply;
 use toolrelay_core::run::io::ModelFailure;
@@ -13,6 +14,7 @@ use toolrelay_runtime::toolkit::Toolkit;
 use toolrelay_runtime::watch::{Watcher, tell_whole};
 
 use crate::host::{End, PyHost};
+use crate::speech::Speech;
 
 /// The host's function as a model.
 pub(crate) struct PyModel {
@@ -38,22 +40,25 @@ impl Session for PySession {
     fn call(&self, transcript: &Transcript) -> BoxFuture<'static, Result<Reply, ModelFailure>> {
         let body = match self.prefix.body(transcript.messages()) {
             Ok(body) => body.chunks.concat(),
-            Err(error) => return ready(Err(ModelFailure::InProcess { message: error.to_string() })).boxed(),
+            Err(error) => return ready(Err(ModelFailure::in_process(error.to_string()))).boxed(),
         };
+        let speech = Speech::to(self.watcher.clone());
+        let heard = speech.twin();
         let ended = self.host.pull("start_model", move |py, objects| {
             let generate = objects.generate.as_ref().map_or_else(|| py.None(), |generate| generate.clone_ref(py));
-            Ok(vec![generate.into_bound(py), PyBytes::new(py, &body).into_any()])
+            let speech = Bound::new(py, speech)?.into_any();
+            Ok(vec![generate.into_bound(py), PyBytes::new(py, &body).into_any(), speech])
         });
         let watcher = self.watcher.clone();
         Box::pin(ended.map(move |end| match end {
             Some(End::Model(reply)) => {
-                if let (Some(watcher), Ok(reply)) = (watcher, &reply) {
+                if let (Some(watcher), Ok(reply), false) = (watcher, &reply, heard.is_begun()) {
                     tell_whole(&*watcher, reply);
                 }
-                reply.map_err(|message| ModelFailure::InProcess { message })
+                reply
             }
             Some(End::Tool(_) | End::Ask(_) | End::Store(_)) | None => {
-                Err(ModelFailure::InProcess { message: "its task was cancelled".to_owned() })
+                Err(ModelFailure::in_process("its task was cancelled"))
             }
         }))
     }

@@ -154,7 +154,7 @@ fn start(effect: Effect, run: &Run, around: &Surroundings<'_>) -> Option<BoxFutu
             Some(Box::pin(end(reply).map(move |reply| match reply {
                 Ok(Ok(reply)) => Input::ModelEnded { effect: id, reply },
                 Ok(Err(failure)) => Input::ModelFailed { effect: id, failure },
-                Err(message) => Input::ModelFailed { effect: id, failure: ModelFailure::InProcess { message } },
+                Err(message) => Input::ModelFailed { effect: id, failure: ModelFailure::in_process(message) },
             })))
         }
         Effect::CallTool { id, call, name, input, answer } => {

@@ -204,7 +204,7 @@ async fn a_failed_model_call_leaves_a_transcript_to_go_on_from_and_no_tool_runs_
     });
     let tools = toolkit(&["save"]);
     let failed = run(&client, Transcript::default(), go(), &crew, &tools).await.unwrap();
-    let failure = ModelFailure::InProcess { message: "no route".to_owned() };
+    let failure = ModelFailure::in_process("no route");
     assert_eq!(failed.outcome, Outcome::Failed(Failure::Model(failure)));
     assert_eq!(failed.transcript.len(), 3);
     let report = run(&client, failed.transcript, go_on(), &crew, &tools).await.unwrap();
@@ -289,7 +289,7 @@ async fn a_model_that_panics_is_a_failed_call() {
     let client = client(Script::new(&diary, [calls(&["tally"]), Turn::Panics, says("7")]));
     let (crew, tools) = (Crew::new(|_| async { gives("7") }), toolkit(&["tally"]));
     let failed = run(&client, Transcript::default(), go(), &crew, &tools).await.unwrap();
-    let failure = ModelFailure::InProcess { message: "panicked: no wind".to_owned() };
+    let failure = ModelFailure::in_process("panicked: no wind");
     assert_eq!(failed.outcome, Outcome::Failed(Failure::Model(failure)));
     let report = run(&client, failed.transcript, go_on(), &crew, &tools).await.unwrap();
     assert_eq!(report.text, "7");

@@ -207,7 +207,17 @@ pub enum ModelFailure {
     InProcess {
         /// What happened.
         message: String,
+        /// The visible text of a reply in pieces, if a watcher was told any of them.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        partial_text: Option<String>,
     },
+}
+
+impl ModelFailure {
+    /// A failure of the in-process model before anybody was told of its reply.
+    pub fn in_process(message: impl Into<String>) -> Self {
+        Self::InProcess { message: message.into(), partial_text: None }
+    }
 }
 
 /// Why an input was refused. The run is as it was.

@@ -78,7 +78,7 @@ fn call(choices: &mut Choices) -> ReplyCall {
 pub(crate) fn end_of(effect: &Effect, choices: &mut Choices) -> Input {
     match effect {
         Effect::CallModel { id } if choices.once_in(20) => {
-            let failure = ModelFailure::InProcess { message: "no route".to_owned() };
+            let failure = ModelFailure::in_process("no route");
             Input::ModelFailed { effect: *id, failure }
         }
         Effect::CallModel { id } => Input::ModelEnded { effect: *id, reply: reply(choices) },

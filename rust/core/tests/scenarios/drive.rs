@@ -106,7 +106,7 @@ impl Machine<'_> {
         } else if let Some(message) = &step.model_fails {
             let effect =
                 playing.close("no model call is under way", |effect| matches!(effect, Effect::CallModel { .. }))?;
-            let failure = ModelFailure::InProcess { message: message.clone() };
+            let failure = ModelFailure::in_process(message.as_str());
             Input::ModelFailed { effect: effect.id(), failure }
         } else if let Some(call) = &step.tool {
             tool(playing, &self.stage.names.show(call), step)?

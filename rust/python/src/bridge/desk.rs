@@ -160,7 +160,7 @@ fn is_done(future: &Bound<'_, PyAny>) -> PyResult<bool> {
 }
 
 /// The right to settle one future. Dropped unused, it says that the Rust future was given up.
-pub(super) struct Ticket {
+pub(crate) struct Ticket {
     /// `None` once used.
     port: Option<Arc<Port>>,
     number: usize,
@@ -172,7 +172,7 @@ impl Ticket {
     }
 
     /// Settles the future with what `outcome` makes on the loop's side. A waiter that is gone is skipped.
-    pub(super) fn settle<O>(mut self, outcome: O)
+    pub(crate) fn settle<O>(mut self, outcome: O)
     where
         O: for<'py> FnOnce(Python<'py>) -> PyResult<Bound<'py, PyAny>> + Send + 'static,
     {

@@ -140,6 +140,17 @@ impl Port {
         create_future.ok_or_else(closed)?.into_bound(py).call0()
     }
 
+    /// A future of the loop for whoever holds the ticket to settle.
+    ///
+    /// # Errors
+    /// `RuntimeError` when the loop is closed.
+    pub(crate) fn promise<'py>(self: &Arc<Self>, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Ticket)> {
+        let future = self.create_future(py)?;
+        let (nothing, _) = AbortHandle::new_pair();
+        let ticket = self.admit(&future, nothing)?;
+        Ok((future, ticket))
+    }
+
     /// Takes a future in that waits for `errand`. The ticket is for the one who settles it.
     pub(super) fn admit(self: &Arc<Self>, future: &Bound<'_, PyAny>, errand: AbortHandle) -> PyResult<Ticket> {
         let waiter = Waiter::new(future, errand)?.unbind();

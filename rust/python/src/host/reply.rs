@@ -1,18 +1,19 @@
 //! `Reply`: how a task on the loop tells its run the end.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use serde::Deserialize;
 use toolrelay_core::answer::Answer;
 use toolrelay_core::json::Json;
-use toolrelay_core::reply::{Reply as ModelReply, ReplyCall, Stop, Usage};
-use toolrelay_core::run::io::Park;
+use toolrelay_core::reply::{Reply as ModelReply, Stop};
+use toolrelay_core::run::io::{ModelFailure, Park};
 use toolrelay_core::tool::{Outcome, ToolOutput};
 use toolrelay_runtime::host::{AskEnd, ToolEnd};
 
 use super::{Objects, Work, lock};
+use crate::speech::{Part, Speech};
 use crate::stores::{self, Kept, Raised};
 use crate::{convert, errors};
 
@@ -23,7 +24,7 @@ pub(crate) enum End {
     /// Of asking the host inline.
     Ask(AskEnd),
     /// Of a call of the in-process model.
-    Model(Result<ModelReply, String>),
+    Model(Result<ModelReply, ModelFailure>),
     /// Of using the host's own store.
     Store(Result<Box<Kept>, Raised>),
 }
@@ -32,12 +33,20 @@ pub(crate) enum End {
 #[pyclass(module = "toolrelay._core", frozen)]
 pub(crate) struct Reply {
     work: Arc<Work>,
-    objects: Arc<Objects>,
+    /// Not held: an exception that is kept there has a traceback, whose frames have this reply.
+    objects: Weak<Objects>,
 }
 
 impl Reply {
-    pub(super) fn new(work: Arc<Work>, objects: Arc<Objects>) -> Self {
-        Self { work, objects }
+    pub(super) fn new(work: Arc<Work>, objects: &Arc<Objects>) -> Self {
+        Self { work, objects: Arc::downgrade(objects) }
+    }
+
+    /// Keeps an exception of the host's code for the caller of the run: the first one.
+    fn keep_failure(&self, error: &Bound<'_, PyAny>) {
+        if let Some(objects) = self.objects.upgrade() {
+            lock(&objects.failure).get_or_insert_with(|| PyErr::from_value(error.clone()));
+        }
     }
 
     fn tell(&self, end: End) {
@@ -112,39 +121,40 @@ impl Reply {
 
     /// The host's `wait_for` raised.
     fn ask_failed(&self, error: &Bound<'_, PyAny>) {
-        lock(&self.objects.failure).get_or_insert_with(|| PyErr::from_value(error.clone()));
+        self.keep_failure(error);
         self.tell(End::Ask(AskEnd::Failed));
     }
 
     /// The in-process model replied.
     fn model(&self, py: Python<'_>, reply: &[u8]) -> PyResult<()> {
-        #[derive(Deserialize)]
-        struct Shape {
-            text: String,
-            calls: Vec<ReplyCall>,
-            finish_reason: Option<Stop>,
-            #[serde(default)]
-            usage: Usage,
-            model: Option<String>,
-        }
-        let shape: Shape = convert::read(py, "the model's reply", reply)?;
-        let stop = shape.finish_reason.unwrap_or(if shape.calls.is_empty() { Stop::End } else { Stop::Calls });
-        let Shape { text, calls, usage, model, .. } = shape;
+        let Part { text, calls, finish_reason, usage, model } = convert::read(py, "the model's reply", reply)?;
+        let stop = finish_reason.unwrap_or(if calls.is_empty() { Stop::End } else { Stop::Calls });
+        let usage = usage.unwrap_or_default();
         let reply = ModelReply { text, calls, reasoned: false, stop, usage, model, provider: None };
         self.tell(End::Model(Ok(reply)));
         Ok(())
     }
 
+    /// The in-process model has said all of its reply.
+    fn spoken(&self, py: Python<'_>, speech: &Bound<'_, Speech>) -> PyResult<()> {
+        let reply = speech.get().end().map_err(|failure| errors::raise(py, "PayloadError", &failure.to_string()))?;
+        self.tell(End::Model(Ok(reply)));
+        Ok(())
+    }
+
     /// The in-process model raised, or replied what is no reply; `text` says so.
-    fn model_failed(&self, error: &Bound<'_, PyAny>, text: String) {
-        lock(&self.objects.failure).get_or_insert_with(|| PyErr::from_value(error.clone()));
-        self.tell(End::Model(Err(text)));
+    fn model_failed(&self, error: &Bound<'_, PyAny>, message: String, speech: &Bound<'_, Speech>) {
+        self.keep_failure(error);
+        let partial_text = speech.get().partial_text();
+        self.tell(End::Model(Err(ModelFailure::InProcess { message, partial_text })));
     }
 
     /// A method of the host's own store gave this.
     fn kept(&self, method: &str, given: &Bound<'_, PyAny>) -> PyResult<()> {
         let kept = stores::read(method, given)?;
-        lock(&self.objects.store_failure).take();
+        if let Some(objects) = self.objects.upgrade() {
+            objects.take_store_failure();
+        }
         self.tell(End::Store(Ok(Box::new(kept))));
         Ok(())
     }
@@ -152,7 +162,9 @@ impl Reply {
     /// A method of the host's own store raised, or gave what cannot be read.
     fn store_failed(&self, error: &Bound<'_, PyAny>) {
         let raised = Raised::of(error);
-        lock(&self.objects.store_failure).replace(PyErr::from_value(error.clone()));
+        if let Some(objects) = self.objects.upgrade() {
+            lock(&objects.store_failure).replace(PyErr::from_value(error.clone()));
+        }
         self.tell(End::Store(Err(raised)));
     }
 }

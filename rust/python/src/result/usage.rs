@@ -9,7 +9,7 @@ use crate::convert;
 /// Tokens, as the provider counts them.
 #[pyclass(name = "Usage", module = "toolrelay", frozen, eq)]
 #[derive(PartialEq)]
-pub(crate) struct PyUsage(pub(super) Usage);
+pub(crate) struct PyUsage(pub(crate) Usage);
 
 #[pymethods]
 impl PyUsage {

@@ -216,7 +216,7 @@ impl Session for ScriptedSession {
         Box::pin(async move {
             yield_now().await;
             stage.model.acquire().await.unwrap().forget();
-            if fails { Err(ModelFailure::InProcess { message: "no model today".into() }) } else { Ok(reply) }
+            if fails { Err(ModelFailure::in_process("no model today")) } else { Ok(reply) }
         })
     }
 }

@@ -82,7 +82,7 @@ impl Session for Script {
         self.diary.write("model asked");
         match self.turns.lock().unwrap().pop_front().unwrap() {
             Turn::Says(reply) => ready(Ok(reply)).boxed(),
-            Turn::Fails(message) => ready(Err(ModelFailure::InProcess { message: message.to_owned() })).boxed(),
+            Turn::Fails(message) => ready(Err(ModelFailure::in_process(message))).boxed(),
             Turn::Panics => async { panic!("no wind") }.boxed(),
             Turn::Never => {
                 let dropped = self.diary.when_dropped("model dropped");
