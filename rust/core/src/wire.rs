@@ -179,6 +179,10 @@ impl Style {
         }
         let text = std::str::from_utf8(body).map_err(|_| malformed("the reply is not UTF-8"))?;
         let text = json::mend_escapes(text);
+        // What is derived would take the items of a list for fields.
+        if text.trim_ascii_start().starts_with('[') {
+            return Err(malformed("the reply is a list, not an object"));
+        }
         match self {
             Self::OpenAi => openai::decode(&text),
             Self::OpenAiResponses => responses::decode(&text),

@@ -26,6 +26,8 @@ mod import;
 mod moved;
 #[path = "wire/names.rs"]
 mod names;
+#[path = "wire/odd_nodes.rs"]
+mod odd_nodes;
 #[path = "wire/openai.rs"]
 mod openai;
 #[path = "wire/openai_reply.rs"]

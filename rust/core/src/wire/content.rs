@@ -62,8 +62,51 @@ pub(super) fn present<'de: 'a, 'a, D: Deserializer<'de>>(reader: D) -> Result<Op
 }
 
 impl<'a> Part<'a> {
+    /// Reads an object; any other value is a part that says nothing.
     pub(super) fn read(raw: &'a RawValue) -> Self {
-        serde_json::from_str(raw.get()).unwrap_or_default()
+        if !raw.get().starts_with('{') {
+            return Self::default();
+        }
+        serde_json::from_str(raw.get()).unwrap_or_else(|_| Self::of(&Loose::read(raw.get())))
+    }
+
+    fn of(fields: &Loose<'a>) -> Self {
+        Self {
+            kind: string(fields.get("type")).unwrap_or_default(),
+            text: fields.filled("text"),
+            refusal: fields.filled("refusal"),
+            id: fields.get("id"),
+            name: fields.get("name"),
+            input: fields.get("input"),
+            image_url: fields.filled("image_url"),
+            file: fields.filled("file"),
+            thinking: fields.filled("thinking"),
+            citations: fields.filled("citations"),
+            source: fields.filled("source"),
+            title: fields.filled("title"),
+            tool_use_id: fields.filled("tool_use_id"),
+            content: fields.filled("content"),
+            is_error: fields.filled("is_error"),
+        }
+    }
+}
+
+/// The fields of an object that names a key twice, where the last one counts, or that has a value of an
+/// odd type: what else it says must not get lost, as a call in it would go without a result.
+pub(super) struct Loose<'a>(Option<Fields<'a>>);
+
+impl<'a> Loose<'a> {
+    pub(super) fn read(text: &'a str) -> Self {
+        Self(serde_json::from_str(text).ok())
+    }
+
+    pub(super) fn get(&self, key: &str) -> Option<&'a RawValue> {
+        self.0.as_ref()?.get(key)
+    }
+
+    /// A field that is not null.
+    pub(super) fn filled(&self, key: &str) -> Option<&'a RawValue> {
+        self.get(key).filter(|value| value.get() != "null")
     }
 }
 

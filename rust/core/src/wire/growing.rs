@@ -169,10 +169,13 @@ impl Value {
 pub(super) struct Object(Vec<(String, Value)>);
 
 impl Object {
-    /// `None`: the text is no object.
+    /// Of two equal keys the last counts. `None`: the text is no object.
     pub(super) fn new(text: &str) -> Option<Self> {
-        let fields = scan::fields(text)?;
-        Some(Self(fields.into_iter().map(|(key, value)| (key.to_owned(), Value::new(value))).collect()))
+        let mut object = Self::default();
+        for (key, value) in scan::fields(text)? {
+            object.set(key, Value::new(value));
+        }
+        Some(object)
     }
 
     pub(super) fn is_empty(&self) -> bool {

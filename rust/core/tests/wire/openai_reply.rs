@@ -4,6 +4,7 @@ use toolrelay_core::reply::{Reply, ReplyCall, Stop, Usage};
 use toolrelay_core::wire::Style;
 use toolrelay_core::wire::failure::FailureKind;
 
+use crate::streamed::{events, streamed};
 use crate::{messages_of, turn};
 
 const STYLE: Style = Style::OpenAi;
@@ -67,6 +68,9 @@ fn finish_reasons_are_read() {
         (r#"{"content":"all set","tool_calls":[]}"#, "\"tool_calls\"", Stop::Calls, 0),
         (r#"{"content":"x"}"#, "\"STOP\"", Stop::End, 0),
         (r#"{"content":"x"}"#, "\"model_context_window_exceeded\"", Stop::ContextOverflow, 0),
+        (with_call, "\"model_length\"", Stop::ContextOverflow, 1),
+        (with_call, "\"function_call_filter: MALFORMED_FUNCTION_CALL\"", Stop::Malformed, 1),
+        (r#"{"content":"x"}"#, "\"content_filter: RECITATION\"", Stop::Filtered, 0),
         (r#"{"content":"x"}"#, "\"Tide\"", Stop::Other("Tide".into()), 0),
     ];
     for (message, reason, stop, calls) in table {
@@ -118,6 +122,7 @@ fn error_in_a_success_is_a_failure() {
         (r#"{"id":"x","choices":[]}"#, "the reply holds no choice"),
         (r#"{"id":"x"}"#, "the reply holds no choice"),
         (r#"{"choices":[{"message":null}]}"#, "the choice holds no message"),
+        (r#"[[{"message":{}}]]"#, "the reply is a list, not an object"),
         ("<html>", "the reply cannot be read: Syntax error at line 1 column 1"),
         ("\u{feff}{\"choices\":[]}", "the reply holds no choice"),
     ];
@@ -125,6 +130,32 @@ fn error_in_a_success_is_a_failure() {
         assert_eq!(STYLE.decode(body.as_bytes()).unwrap_err().message, message);
     }
     assert_eq!(STYLE.decode(b"\xff").unwrap_err().kind, FailureKind::Malformed);
+}
+
+/// A reply that the server broke off may be asked for again, and no call of it runs.
+#[test]
+fn broken_off_reply_is_a_failure() {
+    for word in ["error", "abort", "aborted", "insufficient_system_resource"] {
+        let message = r#"{"tool_calls":[{"id":"k1","function":{"name":"tally","arguments":"{}"}}]}"#;
+        let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"{word}"}}]}}"#);
+        let failure = STYLE.decode(body.as_bytes()).unwrap_err();
+        let chunk = body.replace("message", "delta");
+        assert_eq!(streamed(STYLE, &events(&[chunk])).reply, Err(failure.clone()));
+        assert_eq!((failure.kind, failure.error_type.as_deref()), (FailureKind::Server, Some(word)));
+    }
+}
+
+#[test]
+fn cached_tokens_are_found_where_servers_put_them() {
+    for usage in [
+        r#"{"prompt_tokens":9,"prompt_tokens_details":{"cached_tokens":4},"cached_tokens":5}"#,
+        r#"{"prompt_tokens":9,"prompt_tokens_details":null,"prompt_cache_hit_tokens":4}"#,
+        r#"{"prompt_tokens":9,"cached_tokens":4}"#,
+    ] {
+        let body = format!(r#"{{"choices":[{{"message":{{"content":"x"}}}}],"usage":{usage}}}"#);
+        let expected = Usage { input_tokens: 9, cached_tokens: 4, ..Usage::default() };
+        assert_eq!(STYLE.decode(body.as_bytes()).unwrap().usage, expected);
+    }
 }
 
 /// Fault C6, C7: escapes that poison later requests are mended, also inside argument text.

@@ -106,7 +106,7 @@ fn sizes() -> impl Strategy<Value = Vec<usize>> {
 }
 
 /// Everything that was told is what the reply says.
-fn is_told(deltas: &[Delta], reply: &Reply) -> bool {
+pub(crate) fn is_told(deltas: &[Delta], reply: &Reply) -> bool {
     let (text, calls) = told(deltas);
     let asked: Vec<(String, String)> =
         reply.calls.iter().map(|call| (call.name.clone(), call.arguments.clone())).collect();

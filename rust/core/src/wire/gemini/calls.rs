@@ -11,7 +11,7 @@ use super::push_part;
 use crate::json::{push_str, quoted};
 use crate::message::{Call, Fields};
 use crate::reply::Provider;
-use crate::wire::content::{present, span, string};
+use crate::wire::content::{Loose, present, span, string};
 use crate::wire::names::{gemini_name, wire_id};
 use crate::wire::{Anew, Style, arguments};
 
@@ -42,12 +42,24 @@ pub(super) struct OwnCall<'a> {
 }
 
 impl<'a> OwnPart<'a> {
+    /// Reads an object; any other value is a part that says nothing.
     pub(super) fn read(text: &'a str) -> Self {
-        serde_json::from_str(text).unwrap_or_default()
+        if !text.starts_with('{') {
+            return Self::default();
+        }
+        serde_json::from_str(text).unwrap_or_else(|_| {
+            let fields = Loose::read(text);
+            Self {
+                text: fields.filled("text"),
+                thought: fields.filled("thought"),
+                thought_signature: fields.get("thoughtSignature"),
+                function_call: fields.filled("functionCall"),
+            }
+        })
     }
 
     pub(super) fn call(&self) -> Option<OwnCall<'a>> {
-        self.function_call.map(|call| serde_json::from_str(call.get()).unwrap_or_default())
+        self.function_call.map(|call| OwnCall::read(call.get()))
     }
 
     pub(super) fn is_thought(&self) -> bool {
@@ -60,7 +72,17 @@ impl<'a> OwnPart<'a> {
     }
 }
 
-impl OwnCall<'_> {
+impl<'a> OwnCall<'a> {
+    fn read(text: &'a str) -> Self {
+        if !text.starts_with('{') {
+            return Self::default();
+        }
+        serde_json::from_str(text).unwrap_or_else(|_| {
+            let fields = Loose::read(text);
+            Self { id: fields.get("id"), name: fields.get("name"), args: fields.get("args") }
+        })
+    }
+
     /// The id, where the provider gave one.
     pub(super) fn given_id(&self) -> Option<Cow<'_, str>> {
         string(self.id).filter(|id| !id.is_empty())

@@ -10,7 +10,7 @@ use crate::message::Fields;
 use crate::reply::{Provider, Reply, ReplyCall, Stop, Usage};
 use crate::wire::content::{Part, Shown, string};
 use crate::wire::counts::Counts;
-use crate::wire::failure::ProviderFailure;
+use crate::wire::failure::{FailureKind, ProviderFailure};
 use crate::wire::{Style, malformed, unreadable};
 
 #[derive(Deserialize)]
@@ -41,6 +41,9 @@ pub(in crate::wire) fn decode(body: &str) -> Result<Reply, ProviderFailure> {
     };
     if let Some(error) = choice.error {
         return Err(choice_error(error.get()));
+    }
+    if let Some(failure) = broken_off(choice.finish_reason) {
+        return Err(failure);
     }
     let Some(raw) = choice.message else { return Err(malformed("the choice holds no message")) };
     let message = Message::read(raw).map_err(|error| unreadable(&error))?;
@@ -151,23 +154,33 @@ impl Message {
     }
 }
 
+/// The failure of a reply that the server could not bring to its end, and says so by a word alone.
+fn broken_off(reason: Option<&RawValue>) -> Option<ProviderFailure> {
+    let word = string(reason).filter(|word| BROKEN_OFF.contains(&word.as_ref()))?;
+    let message = format!("the server broke the reply off, its finish reason is {word}");
+    Some(ProviderFailure { error_type: Some(word.into_owned()), ..ProviderFailure::new(FailureKind::Server, message) })
+}
+
 fn stop(reason: Option<&RawValue>) -> Stop {
     let word = string(reason).unwrap_or_default();
-    match word.to_ascii_lowercase().as_str() {
+    let lower = word.to_ascii_lowercase();
+    // Gemini's imitation says what its filter found: `function_call_filter: MALFORMED_FUNCTION_CALL`.
+    match lower.split(':').next().unwrap_or(&lower) {
         "" | "stop" | "end_turn" | "stop_sequence" | "eos" => Stop::End,
         "tool_calls" | "function_call" | "tool_use" => Stop::Calls,
         "length" | "max_tokens" => Stop::Length,
         "content_filter" | "safety" => Stop::Filtered,
         "refusal" => Stop::Refused,
-        "malformed_function_call" => Stop::Malformed,
-        "model_context_window_exceeded" => Stop::ContextOverflow,
+        "malformed_function_call" | "function_call_filter" => Stop::Malformed,
+        "model_context_window_exceeded" | "model_length" => Stop::ContextOverflow,
         _ => Stop::Other(word.into_owned()),
     }
 }
 
 fn usage(counts: &Counts<'_>) -> Usage {
     let input = counts.nested("prompt_tokens_details");
-    let cached = input.get("cached_tokens").or_else(|| counts.get("prompt_cache_hit_tokens"));
+    let cached = ["cached_tokens", "prompt_cache_hit_tokens"];
+    let cached = input.get(cached[0]).or_else(|| cached.iter().find_map(|key| counts.get(key)));
     Usage {
         input_tokens: counts.get("prompt_tokens").unwrap_or(0),
         output_tokens: counts.get("completion_tokens").unwrap_or(0),
@@ -176,3 +189,6 @@ fn usage(counts: &Counts<'_>) -> Usage {
         reasoning_tokens: counts.nested("completion_tokens_details").get("reasoning_tokens").unwrap_or(0),
     }
 }
+
+/// Finish reasons of a reply that is not whole though no limit cut it.
+const BROKEN_OFF: [&str; 4] = ["error", "abort", "aborted", "insufficient_system_resource"];

@@ -109,8 +109,11 @@ impl Stream {
         if self.message.is_full() { Err(malformed("the message in the stream has too many fields")) } else { Ok(()) }
     }
 
-    /// Text, or a list of parts; text among parts is a part.
+    /// Text, or a list of parts; text among parts is a part. Anything else says nothing.
     fn content(&mut self, piece: &str, tell: &mut dyn FnMut(Delta)) {
+        if !piece.starts_with(['"', '[']) && piece != "null" {
+            return;
+        }
         let key = r#""content""#;
         let own = self.message.get(key);
         if let Some(Value::Text(text)) = own
