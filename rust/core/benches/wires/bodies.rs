@@ -19,7 +19,7 @@ pub(crate) struct Bodies {
 }
 
 pub(crate) fn all() -> Vec<Bodies> {
-    vec![openai(), responses(), anthropic()]
+    vec![openai(), responses(), anthropic(), gemini()]
 }
 
 pub(crate) fn head() -> Head<'static> {
@@ -167,5 +167,34 @@ fn responses() -> Bodies {
         text: stream(&text(""), said, words.clone(), &text(&words.concat())),
         call: stream(&call(0, ""), asked, pieces.clone(), &call(0, &pieces.concat())),
         large: stream(&text(""), said, vec![large()], &text(&large())),
+    }
+}
+
+fn gemini() -> Bodies {
+    let reply = |parts: &str, more: &str| {
+        format!(
+            r#"{{"candidates":[{{"content":{{"parts":[{parts}],"role":"model"}}{more},"index":0}}],"usageMetadata":{{"promptTokenCount":10,"candidatesTokenCount":5,"totalTokenCount":22,"cachedContentTokenCount":4,"promptTokensDetails":[{{"modality":"TEXT","tokenCount":10}}],"thoughtsTokenCount":7}},"modelVersion":"m-1","responseId":"r-1"}}"#
+        )
+    };
+    let stop = r#","finishReason":"STOP""#;
+    let stream = |parts: Vec<String>| {
+        let pieces = parts.iter().map(|part| ("", reply(part, "")));
+        events(false, pieces.chain([("", reply(r#"{"text":""}"#, stop))]))
+    };
+    let call =
+        |input: &str| format!(r#"{{"functionCall":{{"name":"tally","args":{input}}},"thoughtSignature":"c2ln"}}"#);
+    let input = INPUT.replace('\\', "");
+    let text = |text: &str| format!(r#"{{"text":"{text}"}}"#);
+    let begun = r#"{"functionCall":{"name":"tally","willContinue":true}}"#.to_owned();
+    let piece = format!(
+        r#"{{"functionCall":{{"partialArgs":[{{"jsonPath":"$.harbour","stringValue":"{PIECE}","willContinue":true}}],"willContinue":true}}}}"#
+    );
+    let ended = r#"{"functionCall":{"partialArgs":[{"jsonPath":"$.harbour","stringValue":""}]}},{"functionCall":{}}"#;
+    Bodies {
+        style: Style::Gemini,
+        plain: reply(&[text(&PROSE.repeat(50)), call(&input), call(&input)].join(","), stop),
+        text: stream(vec![text(" harbour"); CHUNKS as usize]),
+        call: stream([vec![begun], vec![piece; 40_000], vec![ended.to_owned()]].concat()),
+        large: stream(vec![text(&large())]),
     }
 }

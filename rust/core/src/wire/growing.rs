@@ -198,6 +198,13 @@ impl Object {
         }
     }
 
+    /// Sets a field to what counts now, mostly what counted before.
+    pub(super) fn update(&mut self, key: &str, json: &str) {
+        if !self.get(key).is_some_and(|value| value.is(json)) {
+            self.set(key, Value::new(json));
+        }
+    }
+
     /// Takes a piece of one field and gives the field. What names a thing is whole when it comes: the
     /// first that says anything counts.
     pub(super) fn merge(&mut self, key: &str, piece: &str) -> Option<&mut Value> {

@@ -6,7 +6,7 @@
 
 use super::arguments::Growing;
 use crate::json::mend_escapes;
-use crate::json::scan::{Scan, fields};
+use crate::json::scan::Scan;
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
 use crate::wire::stream::{Assembly, Delta, Event, unreadable};
@@ -42,7 +42,7 @@ impl Assembly for Stream {
                     return each_element(value, |candidate| self.candidate(candidate, tell));
                 }
                 r#""usageMetadata""# => count(&mut self.usage, value),
-                r#""promptFeedback""# | r#""modelVersion""# if value != "null" => self.rest.set(key, Value::new(value)),
+                r#""promptFeedback""# | r#""modelVersion""# if value != "null" => self.rest.update(key, value),
                 _ => {}
             }
             Ok(())
@@ -248,11 +248,14 @@ fn tell_text(text: &mut Text, is_thought: bool, news: fn(&mut Text) -> Option<St
 
 /// Counts are totals: a later one counts.
 fn count(usage: &mut Object, counts: &str) {
-    for (key, value) in fields(counts).unwrap_or_default() {
+    let mut scan = Scan::new(counts);
+    scan.object(|key, scan| {
+        let value = scan.value()?;
         if value != "null" {
-            usage.set(key, Value::new(value));
+            usage.update(key, value);
         }
-    }
+        Some(())
+    });
 }
 
 /// Visits the fields of an object, keys with their quotes.
