@@ -135,12 +135,13 @@ async def test_a_stream_that_was_never_read_never_began(server):
 
 
 async def test_g6_a_tool_under_way_is_interrupted_and_the_conversation_is_free(tmp_path):
-    ended = []
+    begun, ended = asyncio.Event(), []
 
     @define_tool
     async def sleeps() -> str:
         """Never ends."""
         try:
+            begun.set()
             await asyncio.Event().wait()
         finally:
             await asyncio.sleep(0)
@@ -154,6 +155,7 @@ async def test_g6_a_tool_under_way_is_interrupted_and_the_conversation_is_free(t
     async with client.stream("go", toolkit, id="c-1") as events:
         async for event in events:
             if isinstance(event, ToolStarted):
+                await begun.wait()
                 break
     assert ended == [True], "the tool has cleaned up when the stream is closed"
     conversation = await client.get("c-1")
@@ -164,12 +166,13 @@ async def test_g6_a_tool_under_way_is_interrupted_and_the_conversation_is_free(t
 
 
 async def test_closing_a_stream_does_not_swallow_a_cancellation(tmp_path):
-    reached, finish = asyncio.Event(), asyncio.Event()
+    begun, reached, finish = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
     @define_tool
     async def sleeps() -> str:
         """Ends when it may."""
         try:
+            begun.set()
             await asyncio.Event().wait()
         finally:
             reached.set()
@@ -182,7 +185,7 @@ async def test_closing_a_stream_does_not_swallow_a_cancellation(tmp_path):
         events = client.stream("go", Toolkit([sleeps]))
         while not isinstance(await anext(events), ToolStarted):
             pass
-        await asyncio.sleep(0)
+        await begun.wait()
         await events.aclose()
 
     closing = asyncio.create_task(close())
