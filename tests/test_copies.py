@@ -18,6 +18,7 @@ from toolrelay import (
     InProcessResponse,
     InProcessToolCall,
     MemoryStore,
+    Profile,
     RelayCall,
     RelayResult,
     Request,
@@ -50,6 +51,7 @@ def plain_values():
         InProcessToolCall("tide", {"port": "Tromsø"}, "k1"),
         InProcessResponse("hi", usage={"input_tokens": 1}),
         ToolOutput("text", None, True),
+        Profile(max_tools=64),
         TIDE,
     ]
 
