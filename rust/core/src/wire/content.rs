@@ -70,6 +70,11 @@ impl<'a> Part<'a> {
         serde_json::from_str(raw.get()).unwrap_or_else(|_| Self::of(&Loose::read(raw.get())))
     }
 
+    /// Whether it is a text of no character.
+    pub(super) fn is_empty_text(&self) -> bool {
+        self.kind == "text" && self.text.is_none_or(|text| text.get() == r#""""#)
+    }
+
     fn of(fields: &Loose<'a>) -> Self {
         Self {
             kind: string(fields.get("type")).unwrap_or_default(),

@@ -42,6 +42,16 @@ impl<'a> File<'a> {
     pub(super) fn read(raw: &'a RawValue) -> Self {
         serde_json::from_str(raw.get()).unwrap_or_default()
     }
+
+    /// The file as a data URL or an address. Base64 alone is a PDF's: no other file goes without its type.
+    pub(super) fn url(&self) -> Option<Cow<'_, str>> {
+        let data = self.data.as_deref()?;
+        Some(if data.contains(':') {
+            Cow::Borrowed(data)
+        } else {
+            Cow::Owned(format!("data:application/pdf;base64,{data}"))
+        })
+    }
 }
 
 /// The media type and the data of a base64 data URL.

@@ -169,7 +169,8 @@ fn tool(message: &Message, result: &ToolResult, profile: &Profile) -> Encoded {
             let (texts, others): (Vec<&RawValue>, Vec<&RawValue>) =
                 parts.iter().partition(|part| Part::read(part).kind == "text");
             after.extend(others.iter().map(|part| part.get().to_owned()));
-            if texts.is_empty() { String::new() } else { list(texts.iter().map(|part| part.get().to_owned())) }
+            let says_nothing = texts.iter().all(|part| Part::read(part).is_empty_text());
+            if says_nothing { String::new() } else { list(texts.iter().map(|part| part.get().to_owned())) }
         }
     };
     if text.is_empty() {

@@ -157,6 +157,7 @@ fn tool(message: &Message, result: &ToolResult) -> Vec<u8> {
         Shown::Parts(list) => (None, list),
     };
     list.extend(view.parts);
+    list.retain(|part| !Part::read(part).is_empty_text());
     match (text, list.is_empty()) {
         (None, true) => push_str(&mut out, NO_OUTPUT),
         (Some(text), true) => out.extend_from_slice(text.as_bytes()),

@@ -1,13 +1,14 @@
 //! Transcripts that move from one style to another (contract 8.3).
 
 use bytes::Bytes;
+use serde_json::json;
 use toolrelay_core::id::CallId;
 use toolrelay_core::message::Message;
 use toolrelay_core::tool::{Outcome, ToolOutput};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::Style;
 
-use crate::{answered, asked, call, messages_of, parts, read};
+use crate::{answered, asked, call, messages_of, parts, read, sent};
 
 const IMAGE: &str =
     r#"[{"type":"text","text":"look"},{"type":"image_url","image_url":{"url":"data:image/png;base64,iVBORw0KGgo="}}]"#;
@@ -81,4 +82,38 @@ fn every_style_takes_the_transcripts_of_every_other() {
             assert_eq!(foreign, from == to, "{from:?} to {to:?}: {text}");
         }
     }
+}
+
+/// Fault C13: an empty text is no output in whatever shape it comes, and on every wire.
+#[test]
+fn result_of_empty_texts_is_no_output() {
+    for content in
+        [r#""""#, "null", "[]", r#"[{"type":"text","text":""}]"#, r#"[{"type":"text","text":null},{"type":"text"}]"#]
+    {
+        let history = format!(
+            r#"[{{"role":"user","content":"x"}},{{"role":"assistant","content":null,"tool_calls":[{{"id":"k1","type":"function","function":{{"name":"tally","arguments":"{{}}"}}}}]}},
+                {{"role":"tool","tool_call_id":"k1","content":{content}}}]"#
+        );
+        let results = [
+            sent(Style::OpenAi, &history)[2]["content"].take(),
+            sent(Style::OpenAiResponses, &history)[2]["output"].take(),
+            sent(Style::Anthropic, &history)[2]["content"][0]["content"].take(),
+            sent(Style::Gemini, &history)[2]["parts"][0]["functionResponse"]["response"]["output"].take(),
+        ];
+        assert_eq!(results, ["(no output)"; 4], "{content}");
+    }
+}
+
+/// A file that is base64 alone is data, not an address.
+#[test]
+fn bare_base64_of_a_file_is_data() {
+    let history = r#"[{"role":"user","content":[{"type":"file","file":{"file_data":"JVBERi0="}}]}]"#;
+    assert_eq!(
+        sent(Style::Anthropic, history)[0]["content"][0]["source"],
+        json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="})
+    );
+    assert_eq!(
+        sent(Style::Gemini, history)[0]["parts"][0],
+        json!({"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0="}})
+    );
 }

@@ -44,9 +44,9 @@ fn image_block(image: &RawValue) -> String {
 
 fn document(file: &RawValue) -> String {
     let file = File::read(file);
-    let source = match (file.data, file.id) {
-        (Some(data), _) => source(&data),
-        (None, id) => format!(r#"{{"type":"file","file_id":{}}}"#, quoted(&id.unwrap_or_default())),
+    let source = match (file.url(), file.id.as_deref()) {
+        (Some(url), _) => source(&url),
+        (None, id) => format!(r#"{{"type":"file","file_id":{}}}"#, quoted(id.unwrap_or_default())),
     };
     let title = file.filename.map(|name| format!(r#","title":{}"#, quoted(&name))).unwrap_or_default();
     format!(r#"{{"type":"document","source":{source}{title}}}"#)

@@ -20,7 +20,10 @@ pub(super) fn push(out: &mut Vec<u8>, raw: &RawValue) {
         ("image_url", Some(image), _) => push_part(out, source(&Image::read(image).url).as_bytes()),
         ("file", _, Some(file)) => {
             let file = File::read(file);
-            push_part(out, source(&file.data.or(file.id).unwrap_or_default()).as_bytes());
+            push_part(
+                out,
+                source(&file.url().or(file.id.as_deref().map(Cow::Borrowed)).unwrap_or_default()).as_bytes(),
+            );
         }
         ("input_audio", _, _) => push_part(out, audio_part(raw).as_bytes()),
         ("", _, _) if raw.get().starts_with('{') => push_part(out, raw.get().as_bytes()),
