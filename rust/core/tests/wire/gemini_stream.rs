@@ -219,6 +219,27 @@ fn arguments_in_pieces_end() {
     );
 }
 
+/// Fault D8: some servers write out every key.
+#[test]
+fn d8_null_fields_say_nothing() {
+    let nulls = r#""partialArgs":null,"willContinue":null"#;
+    let whole = format!(
+        r#"{{"text":null,"functionCall":{{"id":null,"name":"tally","args":{{"n":1}},{nulls}}},"thought":null}}"#
+    );
+    assert_eq!(kept(&[&whole]).1.calls, [asked(None, "tally", r#"{"n":1}"#)]);
+
+    let start = r#"{"functionCall":{"name":"moor","args":null,"partialArgs":null,"willContinue":true}}"#;
+    let piece = |value: &str| {
+        format!(
+            r#"{{"functionCall":{{"name":null,"partialArgs":[{{"jsonPath":"$.b","nullValue":null,"stringValue":null,{value}}}],"willContinue":true}}}}"#
+        )
+    };
+    let end = format!(r#"{{"functionCall":{{"name":null,"args":null,{nulls}}}}}"#);
+    for (value, arguments) in [(r#""numberValue":2"#, r#"{"b":2}"#), (r#""numberValue":null"#, r#"{"b":null}"#)] {
+        assert_eq!(kept(&[start, &piece(value), &end]).1.calls, [asked(None, "moor", arguments)]);
+    }
+}
+
 #[test]
 fn pieces_that_have_no_place_are_a_failure() {
     for piece in [

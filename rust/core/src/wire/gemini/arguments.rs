@@ -41,6 +41,7 @@ impl Growing {
         self.is_over = true;
         each_field(call, |key, value| {
             match key {
+                _ if value == "null" => {}
                 r#""willContinue""# => self.is_over = value != "true",
                 r#""partialArgs""# => {
                     return each_element(value, |piece| self.argument(piece).ok_or_else(unreadable));
@@ -66,7 +67,8 @@ impl Growing {
     fn argument(&mut self, piece: &str) -> Option<()> {
         let piece = fields(piece)?;
         let field = |name: &str| piece.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
-        let value = field(r#""nullValue""#).map(|_| "null").or_else(|| VALUES.iter().find_map(|key| field(key)))?;
+        let given = VALUES.iter().find_map(|key| field(key).filter(|value| *value != "null"));
+        let value = given.or_else(|| field(r#""nullValue""#).map(|_| "null"))?;
         let path = steps(&unquoted(field(r#""jsonPath""#)?)?)?;
         let mut place = &mut self.args;
         let mut is_new = true;

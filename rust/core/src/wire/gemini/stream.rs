@@ -174,10 +174,11 @@ impl Stream {
         let (mut is_piece, mut is_empty) = (false, true);
         if call.starts_with('{') {
             each_field(call, |key, value| {
-                is_empty = false;
+                is_empty &= value == "null";
                 match key {
+                    _ if value == "null" => {}
                     r#""name""# if value.starts_with('"') && value != r#""""# => name = Some(value),
-                    r#""args""# if value != "null" => args = Some(value),
+                    r#""args""# => args = Some(value),
                     r#""partialArgs""# => is_piece = true,
                     r#""willContinue""# => is_piece |= value == "true",
                     _ => {}
