@@ -46,15 +46,7 @@ fn send(reply: &Reply) {
     messages.extend(calls.iter().map(|call| Message::tool_result(&call.id, &ToolOutput::text("7"))));
     messages.push(Message::user("y"));
     for style in Style::ALL {
-        let head = Head {
-            model: "m",
-            system: None,
-            tools: &[],
-            params: &[],
-            tool_choice: None,
-            parallel_tool_calls: None,
-            stream: true,
-        };
+        let head = Head { model: "m", stream: true, ..Head::default() };
         let body = style.head(&head).and_then(|prefix| prefix.body(&messages)).expect("a request can be made");
         let text = String::from_utf8(body.chunks.concat()).expect("a request is UTF-8");
         toolrelay_core::json::Json::parse(&text).expect("a request is JSON");

@@ -1,6 +1,6 @@
 //! Servers that are not there, and servers that come back.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use toolrelay_runtime::store::{PostgresStore, RedisStore, Store, StoreError};
@@ -48,18 +48,15 @@ async fn a_server_that_restarts_is_waited_for_and_has_all_it_acknowledged() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_there_is_waited_for_no_longer_than_the_patience() {
+async fn a_server_that_was_there_and_does_not_come_back_is_unavailable_and_loses_nothing() {
     for name in ["postgres.away", "redis.away"] {
         let Some(url) = server(name, &[]) else { continue };
         let place = Place::on(url);
-        let patience = Duration::from_millis(300);
-        let store = place.patient(patience);
+        let store = place.patient(Duration::from_millis(300));
         store.commit(&id("c"), step(0)).await.unwrap();
         stop(name);
-        let start = Instant::now();
         let told = store.commit(&id("c"), step(1)).await.unwrap_err();
         assert!(matches!(&told, StoreError::Unavailable { .. }) && told.to_string().contains("refused"), "{told}");
-        assert!(start.elapsed() >= patience);
         again(name);
         assert_eq!(is_whole(&*store, "c").await, 1);
         assert_eq!(store.commit(&id("c"), step(1)).await, Ok(()));
