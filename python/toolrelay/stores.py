@@ -1,9 +1,9 @@
-"""Where `ask` keeps conversations: in this process, in a SQLite file, or in a store of one's own (contract 7.10).
+"""Where `ask` keeps conversations: in this process, in a file, on a server, or in a store of one's own (contract 7.10).
 
-A store is any object with the methods of `Store`; `MemoryStore` and `SqliteStore` have them too, so that a store
-can be wrapped. A store decides nothing: who may answer, what a late answer is told and when a lease is stale is worked
-out above it. All values here are plain: texts, whole numbers, and JSON as UTF-8 bytes, which a store keeps byte for
-byte and does not look into. (A text column takes `body.decode()` and gives back `text.encode()`.)
+A store is any object with the methods of `Store`, which the stores here have too, so that one can be wrapped. A store
+decides nothing: who may answer, what a late answer is told and when a lease is stale is worked out above it. All values
+here are plain: texts, whole numbers, and JSON as UTF-8 bytes, which a store keeps byte for byte and does not look into.
+(A text column takes `body.decode()` and gives back `text.encode()`.) `toolrelay.testing` has a suite for stores.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
-from toolrelay._core import MemoryStore, SqliteStore
+from toolrelay._core import MemoryStore, PostgresStore, RedisStore, SqliteStore
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Sequence
@@ -21,6 +21,8 @@ __all__ = [
     "Lease",
     "MemoryStore",
     "Order",
+    "PostgresStore",
+    "RedisStore",
     "Slot",
     "SqliteStore",
     "State",

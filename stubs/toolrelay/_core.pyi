@@ -11,6 +11,7 @@ from toolrelay.events import Event
 from toolrelay.relay import Request
 from toolrelay.stores import Cursor, Lease, Order, StoredConversation, StoredRequest, Write
 from toolrelay.tools import Tool
+from typing_extensions import disjoint_base
 
 __all__ = [
     "ArgumentsDelta",
@@ -20,9 +21,12 @@ __all__ = [
     "Done",
     "MemoryStore",
     "NativeClient",
+    "NativeStore",
     "NativeToolkit",
     "Parked",
+    "PostgresStore",
     "ReasoningDelta",
+    "RedisStore",
     "Reply",
     "RunResult",
     "SealKeys",
@@ -420,11 +424,10 @@ class Conversation:
     def _restore(cls, id: str, state: str, messages: bytes, suspensions: bytes) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
-@final
-class MemoryStore:
-    """Conversations in this process's memory: the default store of a client. See `toolrelay.stores.Store`."""
+@disjoint_base
+class NativeStore:
+    """What the stores of the package have in common: the methods of `toolrelay.stores.Store`."""
 
-    def __new__(cls) -> Self: ...
     def load(self, id: str, /) -> Future[StoredConversation | None]: ...
     def request(self, id: str, request_id: str, /) -> Future[StoredRequest | None]: ...
     def commit(self, id: str, write: Write, /) -> Future[None]: ...
@@ -435,7 +438,13 @@ class MemoryStore:
     ) -> Future[tuple[tuple[str, StoredRequest], ...]]: ...
 
 @final
-class SqliteStore:
+class MemoryStore(NativeStore):
+    """Conversations in this process's memory: the default store of a client. See `toolrelay.stores.Store`."""
+
+    def __new__(cls) -> Self: ...
+
+@final
+class SqliteStore(NativeStore):
     """Conversations in one SQLite file, durable and shared by any number of processes of one machine.
 
     The file is opened at first use and made if it is missing. Do not open it with another SQLite library in the same
@@ -450,14 +459,48 @@ class SqliteStore:
     def close(self) -> Future[None]:
         """Writes what is under way and closes the file; the store is not used again."""
 
-    def load(self, id: str, /) -> Future[StoredConversation | None]: ...
-    def request(self, id: str, request_id: str, /) -> Future[StoredRequest | None]: ...
-    def commit(self, id: str, write: Write, /) -> Future[None]: ...
-    def delete(self, id: str, expect: int, /) -> Future[None]: ...
-    def leases(self, after: Cursor | None, limit: int, /) -> Future[tuple[tuple[str, Lease], ...]]: ...
-    def open_requests(
-        self, order: Order, after: Cursor | None, limit: int, /
-    ) -> Future[tuple[tuple[str, StoredRequest], ...]]: ...
+    def close_sync(self) -> None:
+        """`close`, for programs without an event loop."""
+
+@final
+class PostgresStore(NativeStore):
+    """Conversations in a PostgreSQL database (13 or newer), for any number of processes and machines.
+
+    `url` is `postgresql://user:password@host:port/database?sslmode=verify-full`. Where the tables are missing they are
+    made, in the schema of that name. A process has at most so many connections. Nothing is connected before the first
+    use; a forked process connects for itself.
+
+    Raises `ConfigurationError` for a URL or a name that cannot be used.
+    """
+
+    def __new__(cls, url: str, *, schema: str | None = None, connections: int | None = None) -> Self:
+        """The schema is `toolrelay` and there are up to 8 connections, unless told otherwise."""
+
+    def close(self) -> Future[None]:
+        """Finishes what is under way and closes the connections; the store is not used again."""
+
+    def close_sync(self) -> None:
+        """`close`, for programs without an event loop."""
+
+@final
+class RedisStore(NativeStore):
+    """Conversations in Redis (5 or newer) or Valkey, one server or a cluster: as durable as the server is set up to be.
+
+    `url` is `redis://user:password@host:port/0`, with `rediss://` for TLS. The names of all keys begin with `prefix`. A
+    process has at most so many connections to a server. Nothing is connected before the first use; a forked process
+    connects for itself.
+
+    Raises `ConfigurationError` for a URL or a prefix that cannot be used.
+    """
+
+    def __new__(cls, url: str, *, prefix: str | None = None, connections: int | None = None) -> Self:
+        """The prefix is `toolrelay` and there are up to 8 connections, unless told otherwise."""
+
+    def close(self) -> Future[None]:
+        """Finishes what is under way and closes the connections; the store is not used again."""
+
+    def close_sync(self) -> None:
+        """`close`, for programs without an event loop."""
 
 @final
 class NativeToolkit:

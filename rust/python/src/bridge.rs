@@ -69,6 +69,28 @@ where
     Ok(waiter)
 }
 
+/// What comes of a Rust future, waited for in this thread. Nothing of the future may need the interpreter.
+///
+/// # Errors
+/// What a signal handler raises, Control-C above all: the future goes on without a waiter.
+pub(crate) fn wait_here<T: Send + 'static>(
+    py: Python<'_>,
+    future: impl Future<Output = T> + Send + 'static,
+) -> PyResult<T> {
+    let handle = runtime(py)?;
+    let mut task = handle.spawn(future);
+    loop {
+        match py.detach(|| handle.block_on(async { tokio::time::timeout(SIGNALS, &mut task).await })) {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(ended)) => return Err(PyRuntimeError::new_err(ended.to_string())),
+            Err(_elapsed) => py.check_signals()?,
+        }
+    }
+}
+
+/// How often a thread that waits looks for signals.
+const SIGNALS: Duration = Duration::from_millis(100);
+
 /// The tokio runtime of this process, built at first use.
 ///
 /// A forked child has none of its parent's threads, so it gets a runtime of its own and never touches the parent's again.

@@ -50,7 +50,7 @@ mod _core {
     #[pymodule_export]
     use super::speech::Speech;
     #[pymodule_export]
-    use super::stores::{PyMemoryStore, PySqliteStore};
+    use super::stores::{NativeStore, PyMemoryStore, PyPostgresStore, PyRedisStore, PySqliteStore};
     #[pymodule_export]
     use super::toolkit::NativeToolkit;
     #[pymodule_export]

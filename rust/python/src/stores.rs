@@ -10,77 +10,42 @@ use std::sync::{Arc, Once};
 
 use pyo3::prelude::*;
 use pyo3::types::IntoPyDict;
-use toolrelay_runtime::store::{ForkHold, MemoryStore, SqliteStore, Store, hold_for_fork};
+use toolrelay_runtime::store::{
+    ForkHold, MemoryStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore, SqliteStore, Store, hold_for_fork,
+};
 
-use crate::bridge::future_into_py;
+use crate::bridge::{future_into_py, wait_here};
 use crate::errors;
 use crate::host::PyHost;
 use crate::once::intern;
-use values::{GivenCursor, GivenOrder, GivenWrite};
-
+pub(crate) use native::NativeStore;
 pub(crate) use python::{Kept, PyStore, Raised, read};
 
 /// Conversations in memory, for one process.
-#[pyclass(name = "MemoryStore", module = "toolrelay", frozen)]
-pub(crate) struct PyMemoryStore(Arc<MemoryStore>);
+#[pyclass(name = "MemoryStore", module = "toolrelay", frozen, extends = NativeStore)]
+pub(crate) struct PyMemoryStore;
 
 #[pymethods]
 impl PyMemoryStore {
     #[new]
-    fn new(py: Python<'_>) -> PyResult<Self> {
+    fn new(py: Python<'_>) -> PyResult<PyClassInitializer<Self>> {
         hold_over_forks(py)?;
-        Ok(Self(Arc::new(MemoryStore::new())))
-    }
-
-    #[pyo3(signature = (id, /))]
-    fn load<'py>(&self, py: Python<'py>, id: String) -> PyResult<Bound<'py, PyAny>> {
-        native::load(py, Arc::clone(&self.0) as Arc<dyn Store>, id)
-    }
-
-    #[pyo3(signature = (id, request_id, /))]
-    fn request<'py>(&self, py: Python<'py>, id: String, request_id: String) -> PyResult<Bound<'py, PyAny>> {
-        native::request(py, Arc::clone(&self.0) as Arc<dyn Store>, id, request_id)
-    }
-
-    #[pyo3(signature = (id, write, /))]
-    fn commit<'py>(&self, py: Python<'py>, id: String, write: GivenWrite) -> PyResult<Bound<'py, PyAny>> {
-        native::commit(py, Arc::clone(&self.0) as Arc<dyn Store>, id, write)
-    }
-
-    #[pyo3(signature = (id, expect, /))]
-    fn delete<'py>(&self, py: Python<'py>, id: String, expect: u64) -> PyResult<Bound<'py, PyAny>> {
-        native::delete(py, Arc::clone(&self.0) as Arc<dyn Store>, id, expect)
-    }
-
-    #[pyo3(signature = (after, limit, /))]
-    fn leases<'py>(&self, py: Python<'py>, after: Option<GivenCursor>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
-        native::leases(py, Arc::clone(&self.0) as Arc<dyn Store>, after, limit)
-    }
-
-    #[pyo3(signature = (order, after, limit, /))]
-    fn open_requests<'py>(
-        &self,
-        py: Python<'py>,
-        order: GivenOrder,
-        after: Option<GivenCursor>,
-        limit: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        native::open_requests(py, Arc::clone(&self.0) as Arc<dyn Store>, order, after, limit)
+        Ok(NativeStore::under(Arc::new(MemoryStore::new()), Self))
     }
 }
 
 /// Conversations in one SQLite file.
-#[pyclass(name = "SqliteStore", module = "toolrelay", frozen)]
-pub(crate) struct PySqliteStore(Arc<SqliteStore>);
+#[pyclass(name = "SqliteStore", module = "toolrelay", frozen, extends = NativeStore)]
+pub(crate) struct PySqliteStore(SqliteStore);
 
 #[pymethods]
 impl PySqliteStore {
     #[new]
-    fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+    fn new(py: Python<'_>, path: PathBuf) -> PyResult<PyClassInitializer<Self>> {
         hold_over_forks(py)?;
         let opened = py.detach(|| SqliteStore::open(path));
         let store = opened.map_err(|error| errors::store_error(py, &error, None))?;
-        Ok(Self(Arc::new(store)))
+        Ok(NativeStore::under(Arc::new(store.clone()), Self(store)))
     }
 
     #[getter]
@@ -89,52 +54,113 @@ impl PySqliteStore {
     }
 
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let store = Arc::clone(&self.0);
-        future_into_py(py, async move {
-            store.close().await;
-            Ok::<_, PyErr>(native::Nothing)
-        })
+        let store = self.0.clone();
+        close(py, async move { store.close().await })
     }
 
-    #[pyo3(signature = (id, /))]
-    fn load<'py>(&self, py: Python<'py>, id: String) -> PyResult<Bound<'py, PyAny>> {
-        native::load(py, Arc::clone(&self.0) as Arc<dyn Store>, id)
-    }
-
-    #[pyo3(signature = (id, request_id, /))]
-    fn request<'py>(&self, py: Python<'py>, id: String, request_id: String) -> PyResult<Bound<'py, PyAny>> {
-        native::request(py, Arc::clone(&self.0) as Arc<dyn Store>, id, request_id)
-    }
-
-    #[pyo3(signature = (id, write, /))]
-    fn commit<'py>(&self, py: Python<'py>, id: String, write: GivenWrite) -> PyResult<Bound<'py, PyAny>> {
-        native::commit(py, Arc::clone(&self.0) as Arc<dyn Store>, id, write)
-    }
-
-    #[pyo3(signature = (id, expect, /))]
-    fn delete<'py>(&self, py: Python<'py>, id: String, expect: u64) -> PyResult<Bound<'py, PyAny>> {
-        native::delete(py, Arc::clone(&self.0) as Arc<dyn Store>, id, expect)
-    }
-
-    #[pyo3(signature = (after, limit, /))]
-    fn leases<'py>(&self, py: Python<'py>, after: Option<GivenCursor>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
-        native::leases(py, Arc::clone(&self.0) as Arc<dyn Store>, after, limit)
-    }
-
-    #[pyo3(signature = (order, after, limit, /))]
-    fn open_requests<'py>(
-        &self,
-        py: Python<'py>,
-        order: GivenOrder,
-        after: Option<GivenCursor>,
-        limit: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        native::open_requests(py, Arc::clone(&self.0) as Arc<dyn Store>, order, after, limit)
+    fn close_sync(&self, py: Python<'_>) -> PyResult<()> {
+        let store = self.0.clone();
+        wait_here(py, async move { store.close().await })
     }
 
     fn __repr__(&self) -> String {
         format!("<SqliteStore {}>", self.0.path().display())
     }
+}
+
+/// Conversations in a PostgreSQL database.
+#[pyclass(name = "PostgresStore", module = "toolrelay", frozen, extends = NativeStore)]
+pub(crate) struct PyPostgresStore(PostgresStore);
+
+#[pymethods]
+impl PyPostgresStore {
+    #[new]
+    #[pyo3(signature = (url, *, schema = None, connections = None))]
+    fn new(
+        py: Python<'_>,
+        url: &str,
+        schema: Option<String>,
+        connections: Option<i64>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let usual = PostgresOptions::default();
+        let options = PostgresOptions {
+            schema: schema.unwrap_or(usual.schema),
+            connections: number_of(py, connections, usual.connections)?,
+            patience: usual.patience,
+        };
+        let store = PostgresStore::open_with(url, options).map_err(|error| misconfigured(py, &error.to_string()))?;
+        Ok(NativeStore::under(Arc::new(store.clone()), Self(store)))
+    }
+
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let store = self.0.clone();
+        close(py, async move { store.close().await })
+    }
+
+    fn close_sync(&self, py: Python<'_>) -> PyResult<()> {
+        let store = self.0.clone();
+        wait_here(py, async move { store.close().await })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<PostgresStore: {}>", self.0.name())
+    }
+}
+
+/// Conversations in Redis.
+#[pyclass(name = "RedisStore", module = "toolrelay", frozen, extends = NativeStore)]
+pub(crate) struct PyRedisStore(RedisStore);
+
+#[pymethods]
+impl PyRedisStore {
+    #[new]
+    #[pyo3(signature = (url, *, prefix = None, connections = None))]
+    fn new(
+        py: Python<'_>,
+        url: &str,
+        prefix: Option<String>,
+        connections: Option<i64>,
+    ) -> PyResult<PyClassInitializer<Self>> {
+        let usual = RedisOptions::default();
+        let options = RedisOptions {
+            prefix: prefix.unwrap_or(usual.prefix),
+            connections: number_of(py, connections, usual.connections)?,
+            patience: usual.patience,
+        };
+        let store = RedisStore::open_with(url, options).map_err(|error| misconfigured(py, &error.to_string()))?;
+        Ok(NativeStore::under(Arc::new(store.clone()), Self(store)))
+    }
+
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let store = self.0.clone();
+        close(py, async move { store.close().await })
+    }
+
+    fn close_sync(&self, py: Python<'_>) -> PyResult<()> {
+        let store = self.0.clone();
+        wait_here(py, async move { store.close().await })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<RedisStore: {}>", self.0.name())
+    }
+}
+
+fn close(py: Python<'_>, closing: impl Future<Output = ()> + Send + 'static) -> PyResult<Bound<'_, PyAny>> {
+    future_into_py(py, async move {
+        closing.await;
+        Ok::<_, PyErr>(native::Nothing)
+    })
+}
+
+fn number_of(py: Python<'_>, connections: Option<i64>, usual: u16) -> PyResult<u16> {
+    let Some(given) = connections else { return Ok(usual) };
+    let number = u16::try_from(given).ok().filter(|number| *number > 0);
+    number.ok_or_else(|| misconfigured(py, &format!("connections must be from 1 to {}, not {given}", u16::MAX)))
+}
+
+fn misconfigured(py: Python<'_>, text: &str) -> PyErr {
+    errors::raise(py, "ConfigurationError", text)
 }
 
 /// Has Python hold all stores still around each of its forks; see [`hold_for_fork`].
@@ -182,11 +208,8 @@ pub(crate) enum AnyStore {
 
 impl AnyStore {
     pub(crate) fn of(store: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(memory) = store.cast::<PyMemoryStore>() {
-            return Ok(Self::Native(Arc::clone(&memory.get().0) as Arc<dyn Store>));
-        }
-        if let Ok(sqlite) = store.cast::<PySqliteStore>() {
-            return Ok(Self::Native(Arc::clone(&sqlite.get().0) as Arc<dyn Store>));
+        if let Ok(native) = store.cast::<NativeStore>() {
+            return Ok(Self::Native(native.get().store()));
         }
         for method in ["load", "request", "commit", "delete", "leases", "open_requests"] {
             if !store.getattr(method).is_ok_and(|method| method.is_callable()) {
@@ -194,7 +217,7 @@ impl AnyStore {
                     "store must have the methods of toolrelay.stores.Store, and {} has no {method}",
                     store.get_type().name()?
                 );
-                return Err(errors::raise(store.py(), "ConfigurationError", &text));
+                return Err(misconfigured(store.py(), &text));
             }
         }
         Ok(Self::Own(store.clone().unbind()))

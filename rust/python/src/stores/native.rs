@@ -1,9 +1,10 @@
 //! The operations of a native store for Python: awaitables that give the classes of
-//! `toolrelay.stores`.
+//! `toolrelay.stores`. Each store is a class that extends this one.
 
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use pyo3::PyClass;
 use pyo3::prelude::*;
 use toolrelay_runtime::store::{
     Conversation, ConversationId, Cursor, InvalidConversationId, Lease, Store, StoreError, StoredRequest,
@@ -13,52 +14,68 @@ use super::values::{self, GivenCursor, GivenOrder, GivenWrite};
 use crate::bridge::future_into_py;
 use crate::errors;
 
-pub(super) fn load(py: Python<'_>, store: Arc<dyn Store>, id: String) -> PyResult<Bound<'_, PyAny>> {
-    future_into_py(py, on(id, async move |id| Ok(store.load(&id).await?.map(Loaded))))
+/// What the stores of the package have in common.
+#[pyclass(module = "toolrelay._core", frozen, subclass)]
+pub(crate) struct NativeStore(Arc<dyn Store>);
+
+impl NativeStore {
+    /// An object of a class that extends this one.
+    pub(super) fn under<C>(store: Arc<dyn Store>, class: C) -> PyClassInitializer<C>
+    where
+        C: PyClass<BaseType = Self>,
+    {
+        PyClassInitializer::from(Self(store)).add_subclass(class)
+    }
+
+    pub(super) fn store(&self) -> Arc<dyn Store> {
+        Arc::clone(&self.0)
+    }
 }
 
-pub(super) fn request(
-    py: Python<'_>,
-    store: Arc<dyn Store>,
-    id: String,
-    request_id: String,
-) -> PyResult<Bound<'_, PyAny>> {
-    future_into_py(py, on(id, async move |id| Ok(store.request(&id, &request_id).await?.map(Requested))))
-}
+#[pymethods]
+impl NativeStore {
+    #[pyo3(signature = (id, /))]
+    fn load<'py>(&self, py: Python<'py>, id: String) -> PyResult<Bound<'py, PyAny>> {
+        let store = self.store();
+        future_into_py(py, on(id, async move |id| Ok(store.load(&id).await?.map(Loaded))))
+    }
 
-pub(super) fn commit(
-    py: Python<'_>,
-    store: Arc<dyn Store>,
-    id: String,
-    write: GivenWrite,
-) -> PyResult<Bound<'_, PyAny>> {
-    future_into_py(py, on(id, async move |id| store.commit(&id, write.into()).await.map(|()| Nothing)))
-}
+    #[pyo3(signature = (id, request_id, /))]
+    fn request<'py>(&self, py: Python<'py>, id: String, request_id: String) -> PyResult<Bound<'py, PyAny>> {
+        let store = self.store();
+        future_into_py(py, on(id, async move |id| Ok(store.request(&id, &request_id).await?.map(Requested))))
+    }
 
-pub(super) fn delete(py: Python<'_>, store: Arc<dyn Store>, id: String, expect: u64) -> PyResult<Bound<'_, PyAny>> {
-    future_into_py(py, on(id, async move |id| store.delete(&id, expect).await.map(|()| Nothing)))
-}
+    #[pyo3(signature = (id, write, /))]
+    fn commit<'py>(&self, py: Python<'py>, id: String, write: GivenWrite) -> PyResult<Bound<'py, PyAny>> {
+        let store = self.store();
+        future_into_py(py, on(id, async move |id| store.commit(&id, write.into()).await.map(|()| Nothing)))
+    }
 
-pub(super) fn leases(
-    py: Python<'_>,
-    store: Arc<dyn Store>,
-    after: Option<GivenCursor>,
-    limit: usize,
-) -> PyResult<Bound<'_, PyAny>> {
-    let after = after.map(Cursor::from);
-    future_into_py(py, async move { store.leases(after.as_ref(), limit).await.map(Leases).map_err(Unlisted) })
-}
+    #[pyo3(signature = (id, expect, /))]
+    fn delete<'py>(&self, py: Python<'py>, id: String, expect: u64) -> PyResult<Bound<'py, PyAny>> {
+        let store = self.store();
+        future_into_py(py, on(id, async move |id| store.delete(&id, expect).await.map(|()| Nothing)))
+    }
 
-pub(super) fn open_requests(
-    py: Python<'_>,
-    store: Arc<dyn Store>,
-    order: GivenOrder,
-    after: Option<GivenCursor>,
-    limit: usize,
-) -> PyResult<Bound<'_, PyAny>> {
-    let after = after.map(Cursor::from);
-    let listing = async move { store.open_requests(order.0, after.as_ref(), limit).await };
-    future_into_py(py, async move { listing.await.map(OpenRequests).map_err(Unlisted) })
+    #[pyo3(signature = (after, limit, /))]
+    fn leases<'py>(&self, py: Python<'py>, after: Option<GivenCursor>, limit: usize) -> PyResult<Bound<'py, PyAny>> {
+        let (store, after) = (self.store(), after.map(Cursor::from));
+        future_into_py(py, async move { store.leases(after.as_ref(), limit).await.map(Leases).map_err(Unlisted) })
+    }
+
+    #[pyo3(signature = (order, after, limit, /))]
+    fn open_requests<'py>(
+        &self,
+        py: Python<'py>,
+        order: GivenOrder,
+        after: Option<GivenCursor>,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (store, after) = (self.store(), after.map(Cursor::from));
+        let listing = async move { store.open_requests(order.0, after.as_ref(), limit).await };
+        future_into_py(py, async move { listing.await.map(OpenRequests).map_err(Unlisted) })
+    }
 }
 
 /// Does something with a conversation; a failure names it.

@@ -143,8 +143,8 @@ impl Store for PostgresStore {
     }
 
     async fn delete(&self, id: &ConversationId, expect: u64) -> Result<(), StoreError> {
-        let again = AtomicBool::new(false);
-        self.ask(Delete { shared: &self.shared, id: id.as_str(), expect, again }).await
+        let lost = AtomicBool::new(false);
+        self.ask(Delete { shared: &self.shared, id: id.as_str(), expect, lost }).await
     }
 
     async fn leases(&self, after: Option<&Cursor>, limit: usize) -> Result<Vec<(ConversationId, Lease)>, StoreError> {

@@ -126,7 +126,7 @@ pub(super) struct Delete<'s> {
     pub(super) id: &'s str,
     pub(super) expect: u64,
     /// It was asked for before, and no answer came.
-    pub(super) again: AtomicBool,
+    pub(super) lost: AtomicBool,
 }
 
 #[async_trait]
@@ -134,18 +134,21 @@ impl Question<Wire> for Delete<'_> {
     type Answer = ();
 
     async fn ask(&self, wire: &mut Wire) -> Result<(), Fault> {
-        let Self { shared, id, expect, again } = self;
+        let Self { shared, id, expect, lost } = self;
         let patience = shared.remote.patience().as_millis().to_string();
         let given: [(&(dyn ToSql + Sync), Type); 4] =
             [(&NEWEST, Type::INT4), (&patience, Type::TEXT), (id, Type::TEXT), (&version(*expect), Type::INT8)];
-        let again = again.swap(true, Ordering::Relaxed);
-        let rows = wire.client.query_typed(&shared.schema.delete, &given).await.map_err(|error| shared.fault(error))?;
+        let asked = wire.client.query_typed(&shared.schema.delete, &given).await;
+        let rows = asked.map_err(|error| {
+            lost.fetch_or(error.as_db_error().is_none(), Ordering::Relaxed);
+            shared.fault(error)
+        })?;
         if !rows.is_empty() {
             return Ok(());
         }
         match shared.found(wire, id).await?.0 {
             // There is none, as was expected, or any more.
-            0 if *expect == 0 || again => Ok(()),
+            0 if *expect == 0 || lost.load(Ordering::Relaxed) => Ok(()),
             found => Err(conflict(*expect, found)),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use redis::{Cmd, ErrorKind, Pipeline, RedisError, Script, ServerErrorKind, Value, cmd};
@@ -31,14 +31,14 @@ pub(super) struct Asked<'s> {
     pub(super) call: &'s Call<'s>,
     /// The slot is on its way to that server.
     pub(super) is_asking: bool,
-    /// How often it was put.
-    pub(super) times: AtomicU32,
+    /// It was put before, and no answer came.
+    pub(super) lost: &'s AtomicBool,
 }
 
 /// What was said to a call in the end.
 pub(super) struct Said {
     pub(super) value: Value,
-    /// It was put more than once: it may have been done the first time.
+    /// It was put before, and no answer came: it may have been done then.
     pub(super) again: bool,
 }
 
@@ -110,7 +110,6 @@ impl Question<Wire> for Asked<'_> {
     type Answer = Answer;
 
     async fn ask(&self, wire: &mut Wire) -> Result<Answer, Fault> {
-        self.times.fetch_add(1, Ordering::Relaxed);
         let answered = match self.send(wire, false).await {
             Err(error) if error.kind() == ErrorKind::Server(ServerErrorKind::NoScript) => self.send(wire, true).await,
             answered => answered,
@@ -119,6 +118,9 @@ impl Question<Wire> for Asked<'_> {
             Ok(value) => return Ok(Answer::Value(value)),
             Err(error) => error,
         };
+        if error.code().is_none() {
+            self.lost.store(true, Ordering::Relaxed);
+        }
         match (error.kind(), error.redirect_node()) {
             (ErrorKind::Server(ServerErrorKind::Moved), Some((to, _))) => Ok(Answer::Moved { to: to.into() }),
             (ErrorKind::Server(ServerErrorKind::Ask), Some((to, _))) => Ok(Answer::Elsewhere { to: to.into() }),

@@ -1,6 +1,6 @@
 //! One server, or the servers of a cluster as far as they have named each other.
 
-use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU16, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -51,15 +51,12 @@ impl Nodes {
             return Err(StoreError::Closed { store: self.name.clone() });
         }
         let (slot, start) = (slot_of(call.key()), Instant::now());
-        let (mut at, mut is_asking, mut times) = (self.place_of(slot), false, 0);
+        let (mut at, mut is_asking, lost) = (self.place_of(slot), false, AtomicBool::new(false));
         let mut pause = Duration::ZERO;
         loop {
             let remote = self.remote(at);
-            let asked = Asked { store: &self.name, call, is_asking, times: AtomicU32::new(times) };
-            let ended = remote.ask(&asked).await;
-            times = asked.times.into_inner();
-            match ended {
-                Ok(Answer::Value(value)) => return Ok(Said { value, again: times > 1 }),
+            match remote.ask(&Asked { store: &self.name, call, is_asking, lost: &lost }).await {
+                Ok(Answer::Value(value)) => return Ok(Said { value, again: lost.into_inner() }),
                 Ok(Answer::Moved { to }) => {
                     (at, is_asking) = (self.learn(address, &to), false);
                     self.slots()[usize::from(slot)].store(at, Ordering::Relaxed);
