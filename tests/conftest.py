@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import pytest
 from harbour import RAN
+from places import DURABLE
 from scripted_server import ScriptedServer
 from stores import Shared
 
@@ -78,7 +79,7 @@ def server() -> Iterator[ScriptedServer]:
         yield server
 
 
-@pytest.fixture(params=["memory", "sqlite", "own"])
+@pytest.fixture(params=["memory", "own", *DURABLE])
 async def shared(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Shared]:
     """A store of each kind."""
     shared = Shared(request.param, tmp_path)

@@ -6,6 +6,7 @@ from contextvars import ContextVar
 
 import pytest
 from dict_store import DictStore
+from places import DURABLE, new_place, open_store
 from scripted_model import ScriptedModel, call, says
 from toolrelay import (
     AlreadyAnswered,
@@ -15,7 +16,6 @@ from toolrelay import (
     ConversationNotFound,
     LeaseLost,
     MemoryStore,
-    SqliteStore,
     StoreConflict,
     StoreCorrupt,
     StoreError,
@@ -249,12 +249,14 @@ def test_what_has_not_the_methods_is_no_store():
             create_in_process_client(generate=str, store=store)
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", *DURABLE])
 async def native(request, tmp_path):
-    store = MemoryStore() if request.param == "memory" else SqliteStore(tmp_path / "conversations.db")
+    if request.param == "memory":
+        yield MemoryStore()
+        return
+    store = open_store(new_place(request.param, tmp_path))
     yield store
-    if request.param == "sqlite":
-        await store.close()
+    await store.close()
 
 
 async def test_native_stores_have_the_methods(native):
@@ -267,14 +269,15 @@ async def test_native_stores_have_the_methods(native):
     assert await native.load("c-1") == StoredConversation(7, 600, 3, "running", write.lease, write.append, (row,))
     assert await native.request("c-1", "req_1") == row
 
-    with pytest.raises(StoreConflict) as caught:
+    with pytest.raises(StoreConflict, match="at version 7, not at 0") as caught:
         await native.commit("c-1", write)
     assert caught.value.conversation == "c-1"
-    taken = Write(7, 8, 0, "idle", 3, None, ((1, b"{}"),), ())
-    with pytest.raises(StoreConflict, match="only ever added"):
+    taken = Write(7, 8, 0, "idle", 3, None, ((2, b"{}"), (1, b"{}"), (0, b"{}")), ())
+    with pytest.raises(StoreConflict, match="message 1 exists already, messages are only ever added"):
         await native.commit("c-1", taken)
-    with pytest.raises(StoreError, match="empty"):
-        await native.load("")
+    for id, told in [("", "empty"), ("a\0b", "NUL"), ("é" * 513, "1026 bytes")]:
+        with pytest.raises(StoreError, match=told):
+            await native.load(id)
 
     assert await native.leases(None, 9) == (("c-1", write.lease),)
     assert await native.leases(Cursor(2_000, "c-1", ""), 9) == ()
@@ -287,6 +290,18 @@ async def test_native_stores_have_the_methods(native):
         await native.delete("c-1", 8)
     assert await native.delete("c-1", 7) is None
     assert await native.load("c-1") is None
+
+
+async def test_native_stores_keep_any_bytes_and_any_text(native):
+    """JSON is a convention of the caller."""
+    raw, large = b" \x00\xff\xfe{", bytes(range(256)) * (40 << 10)
+    row = StoredRequest("req\0\n", (Slot(2, "k\0"),), raw, 0, None, False, (raw, b"", large), raw)
+    messages = ((0, raw), (1, b""), (2, large))
+    await native.commit("c-1", Write(0, 1, 0, "pending", 0, None, messages, (row,)))
+    found = await native.load("c-1")
+    assert found.messages == messages
+    assert found.requests == (row,)
+    assert await native.request("c-1", row.id) == row
 
 
 async def test_a_native_store_can_be_wrapped(native):

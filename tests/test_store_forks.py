@@ -1,13 +1,18 @@
-"""SQLite stores in processes that fork: gunicorn with preload, `multiprocessing` with its fork start method."""
+"""Stores in processes that fork: gunicorn with preload, `multiprocessing` with its fork start method."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+from places import DURABLE, new_place
+
 PROGRAM = """
 import asyncio, os, sys, threading
 import toolrelay
-from toolrelay import SqliteStore, create_in_process_client, create_toolkit
+from places import open_store
+from toolrelay import create_in_process_client, create_toolkit
 
 async def say(store, id):
     client = create_in_process_client(generate=lambda request: f"{len(request.messages)} so far", store=store)
@@ -27,23 +32,29 @@ def fork(work):
         os._exit(0)
     return child
 
-store = SqliteStore(sys.argv[1])
+store = open_store(sys.argv[1])
 """
 
 
-def run(program: str, file: Path) -> str:
+@pytest.fixture(params=DURABLE)
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return new_place(request.param, tmp_path)
+
+
+def run(program: str, place: str) -> str:
     done = subprocess.run(
         # Since 3.12 Python warns of every fork beside a thread.
-        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", PROGRAM + program, str(file)],
+        [sys.executable, "-W", "ignore:This process:DeprecationWarning", "-c", PROGRAM + program, place],
         capture_output=True,
         text=True,
         timeout=60,
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parent / "support")},
     )
     assert (done.returncode, done.stderr) == (0, ""), done
     return done.stdout
 
 
-def test_parent_and_children_go_on_with_one_store(tmp_path: Path) -> None:
+def test_parent_and_children_go_on_with_one_store(place: str) -> None:
     program = """
 asyncio.run(say(store, "family"))
 stop = threading.Event()
@@ -62,12 +73,12 @@ stop.set()
 busy.join()
 print(asyncio.run(say(store, "family")), asyncio.run(say(store, "child-1")))
 """
-    assert run(program, tmp_path / "c.db") == "23 so far 21 so far\n"
+    assert run(program, place) == "23 so far 21 so far\n"
 
 
-def test_a_store_that_was_made_before_the_fork_is_used_after_it_only(tmp_path: Path) -> None:
+def test_a_store_that_was_made_before_the_fork_is_used_after_it_only(place: str) -> None:
     program = """
 children = [fork(lambda: asyncio.run(say(store, f"child-{n}"))) for n in range(4)]
 print([exit_of(child) for child in children], asyncio.run(say(store, "child-0")))
 """
-    assert run(program, tmp_path / "c.db") == "[0, 0, 0, 0] 3 so far\n"
+    assert run(program, place) == "[0, 0, 0, 0] 3 so far\n"

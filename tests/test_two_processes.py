@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from places import DURABLE, new_place
 from scripted_server import Reply, anthropic_reply, gemini_reply, openai_reply, responses_reply, responses_text
 from toolrelay import Answer, RelayResult, Request, answer_output, relay_answer, relay_calls_of
 
@@ -61,9 +62,9 @@ def start():
         worker.end()
 
 
-@pytest.fixture
-def task(server, tmp_path):
-    return {"style": "openai", "url": f"{server.url}/v1", "store": str(tmp_path / "c.db")}
+@pytest.fixture(params=DURABLE)
+def task(request, server, tmp_path):
+    return {"style": "openai", "url": f"{server.url}/v1", "store": new_place(request.param, tmp_path)}
 
 
 def race(workers, go_on):

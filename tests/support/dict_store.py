@@ -50,7 +50,7 @@ class DictStore:
             state=write.state,
             lease=write.lease,
             messages=tuple(sorted(before.messages + write.append)),
-            requests=tuple(request for request in requests.values() if not request.settled),
+            requests=tuple(sorted((row for row in requests.values() if not row.settled), key=_place)),
         )
         self.requests.update(((id, request.id), request) for request in write.requests)
         self.commits.append(write)
@@ -84,6 +84,10 @@ class DictStore:
 
 
 T = TypeVar("T")
+
+
+def _place(row: StoredRequest) -> int:
+    return row.slots[0].seq
 
 
 def _page(placed: list[tuple[Cursor, T]], after: Cursor | None, limit: int) -> list[T]:

@@ -11,11 +11,11 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from places import open_store
 from toolrelay import (
     Answer,
     Request,
     RunResult,
-    SqliteStore,
     ToolContext,
     Toolkit,
     ToolRelayError,
@@ -43,7 +43,7 @@ TOOLKIT = Toolkit([relay_tool("tide", "high water"), relay_tool("moor", "moors a
 
 
 async def work(task: dict[str, str], history: bytes) -> RunResult:
-    store = SqliteStore(task["store"]) if "store" in task else None
+    store = open_store(task["store"]) if "store" in task else None
     client = create_client(
         style=task["style"],  # type: ignore[arg-type]
         model="m-1",

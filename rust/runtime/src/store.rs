@@ -13,8 +13,6 @@ mod remote;
 mod sqlite;
 
 #[cfg(test)]
-mod conformance;
-#[cfg(test)]
 mod testing;
 
 use std::fmt::Debug;
@@ -35,7 +33,7 @@ pub use sqlite::{ForkHold, SqliteStore, hold_for_fork};
 /// version exactly one wins, and the others get [`StoreError::Conflict`] with nothing of theirs applied. The listings
 /// find what nobody asks for: the leases of dead workers, and requests that wait.
 ///
-/// An implementation keeps these promises (the conformance suite checks them):
+/// An implementation keeps these promises (the suite in `toolrelay.testing` checks them):
 ///
 /// - **All or nothing.** A write or deletion that fails with [`Conflict`](StoreError::Conflict) or
 ///   [`SeqTaken`](StoreError::SeqTaken) changed nothing. The version is checked first.

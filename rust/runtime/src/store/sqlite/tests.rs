@@ -4,7 +4,6 @@ mod faults;
 mod file;
 mod migrations;
 mod processes;
-mod two_pools;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,10 +15,8 @@ use tempfile::TempDir;
 
 use super::SqliteStore;
 use super::line::File;
-use crate::store::conformance::{append, body, conformance, id, touch};
+use crate::store::testing::{append, body, id, touch};
 use crate::store::{Slot, State, Store, StoreError, StoredRequest, Write};
-
-conformance!(fresh());
 
 /// A store in a folder of its own, which lives as long as the second value.
 fn fresh() -> (SqliteStore, TempDir) {

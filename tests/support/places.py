@@ -1,0 +1,57 @@
+"""Places for conversations, told in words that another process understands: a file, or a part of a server.
+
+The servers are real ones, of the machine's packages. They are started once, by the first test that needs them, and end
+with the process that runs the tests.
+"""
+
+import functools
+import os
+import secrets
+import subprocess
+from pathlib import Path
+
+from toolrelay import PostgresStore, RedisStore, SqliteStore
+
+SCRIPT = Path(__file__).parent / "servers.sh"
+DURABLE = ["sqlite", "postgres", "redis"]
+
+
+@functools.cache
+def server(name: str) -> str:
+    """The URL of a server. Without its program the test is skipped, unless `TOOLRELAY_SERVERS=required`."""
+    import pytest  # a worker process does without
+
+    told = subprocess.run([SCRIPT, "start", name, str(os.getpid())], stdout=subprocess.PIPE, text=True)
+    if told.returncode == 69:
+        if os.environ.get("TOOLRELAY_SERVERS") == "required":
+            pytest.fail(told.stdout)
+        pytest.skip(told.stdout)
+    assert told.returncode == 0, f"{name}: {told}"
+    return told.stdout.strip()
+
+
+def stop(name: str) -> None:
+    """Kills a server. What it keeps stays."""
+    subprocess.run([SCRIPT, "stop", name, str(os.getpid())], check=True)
+
+
+def again(name: str) -> None:
+    """Starts a server that was stopped."""
+    subprocess.run([SCRIPT, "again", name, str(os.getpid())], check=True)
+
+
+def new_place(kind: str, folder: Path) -> str:
+    """A place that no other test uses."""
+    if kind == "sqlite":
+        return f"sqlite {folder / 'conversations.db'}"
+    return f"{kind} {server(kind)} test-{secrets.token_hex(8)}"
+
+
+def open_store(place: str) -> SqliteStore | PostgresStore | RedisStore:
+    """A store on a place, as each process opens one of its own."""
+    kind, where, *part = place.split(" ", 2)
+    if kind == "sqlite":
+        return SqliteStore(where)
+    if kind in ("postgres", "pgbouncer"):
+        return PostgresStore(where, schema=part[0])
+    return RedisStore(where, prefix=part[0])
