@@ -5,6 +5,7 @@ checked against the package's request type, unknown keys included.
 """
 
 import json
+from typing import Any
 
 import pytest
 from dialogues import DIALOGUES, MAP, Play, calls, chart, reef
@@ -22,6 +23,7 @@ from toolrelay import (
     answer_declined,
     relay_answer,
 )
+from toolrelay.events import ArgumentsDelta, CallStarted, ReasoningDelta, TextDelta
 
 PACKAGES = [OpenAi(), Responses(), Anthropic(), Gemini()]
 
@@ -133,18 +135,21 @@ SAID = {
 
 
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID)
-@pytest.mark.parametrize("way", [*WAYS, "stream"])
+@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("package", [OpenAi(), Responses(), Anthropic(), Gemini()], ids=lambda package: package.style)
 async def test_the_official_client_reads_the_same_in_the_script(server, package, way, said):
+    if (package.style, way) == ("openai", "streamed nulls") and said.calls:
+        pytest.skip("the package's own client cannot read these nulls")
     server.script(scripted(package, said, way))
-    read = await (package.read_stream if way.startswith("stream") else package.read)(server.url)
+    read = await (package.read_stream if way.startswith("streamed") else package.read)(server.url)
     assert read == said
 
 
 @pytest.mark.parametrize("said", SAID.values(), ids=SAID)
 @pytest.mark.parametrize("way", WAYS)
 async def test_what_the_official_types_serialise_is_read(server, package, way, said):
-    result = await Play(package, way, server).run("go", said)
+    play = Play(package, way, server)
+    result = await play.run("go", said)
     ends = {"": "tool_calls" if said.calls else "stop", "refusal": package.refused}
     assert (result.text, result.finish_reason) == (said.text, ends.get(said.stop, said.stop))
     made = [SaidCall(record.id, record.name, record.arguments) for record in result.tool_calls]
@@ -154,3 +159,27 @@ async def test_what_the_official_types_serialise_is_read(server, package, way, s
     usage = result.usage
     assert (usage.input_tokens, usage.cached_tokens, usage.output_tokens, usage.reasoning_tokens) == (20, 8, 7, 2)
     assert result.model == "m-1"
+    if way.startswith("streamed"):
+        names = [event.name for event in play.events if isinstance(event, CallStarted)]
+        texts = ["".join(e.text for e in play.events if isinstance(e, kind)) for kind in (TextDelta, ReasoningDelta)]
+        assert (texts, names) == ([said.text, said.thought], [call.name for call in said.calls])
+        for index, call in enumerate(made):
+            pieces = [e.text for e in play.events if isinstance(e, ArgumentsDelta) and e.index == index]
+            assert "".join(pieces) == call.arguments
+
+
+@pytest.mark.parametrize("said", SAID.values(), ids=SAID)
+async def test_a_streamed_reply_leaves_the_transcript_of_a_plain_one(server, package, said):
+    """Contract 8.1."""
+    results = [await Play(package, way, server).run("go", said) for way in ("plain", "streamed")]
+    plain_one, streamed_one = ([kept(message) for message in result.messages[:2]] for result in results)
+    assert streamed_one == plain_one
+
+
+def kept(message: dict[str, Any]) -> dict[str, Any]:
+    """A message with its JSON texts read: a stream does not say how they would have been spaced."""
+    match message:
+        case {"toolrelay": {"provider": provider}}:
+            message = {**message, "toolrelay": {**provider, "raw": json.loads(provider["raw"])}}
+    made = [call["function"] for call in message.get("tool_calls", [])]
+    return {**message, "tool_calls": [(one["name"], json.loads(one["arguments"])) for one in made]}

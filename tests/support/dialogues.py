@@ -19,6 +19,7 @@ from toolrelay import (
     relay_answer,
     relay_tool,
 )
+from toolrelay.events import Event
 
 MAP = "https://example.org/map.png"
 SETTINGS = ("system_prompt", "prompt_cache", "tool_choice", "parallel_tool_calls")
@@ -32,17 +33,25 @@ class Play:
         self.package = package
         self.way = way
         self.server = server
+        self.events: list[Event] = []
 
     async def run(self, prompt: Any, *said: Said, toolkit: Toolkit = HARBOUR, **more: Any) -> RunResult:
         settings = {name: more.pop(name) for name in SETTINGS if name in more}
         self._script(said)
-        return await client_of(self.server, self.package.style, **settings).run(prompt, toolkit, **more)
+        client = client_of(self.server, self.package.style, **settings)
+        return await client.run(prompt, toolkit, on_event=self._on_event, **more)
 
     async def resume(self, halted: RunResult, answer: Answer, *said: Said, toolkit: Toolkit = HARBOUR) -> RunResult:
         self._script(said)
         (request,) = (request for request in halted.suspensions if request.id == answer.id)
-        saved = halted.messages.to_json()
-        return await client_of(self.server, self.package.style).run_with_answer(toolkit, saved, request, answer)
+        return await client_of(self.server, self.package.style).run_with_answer(
+            toolkit, halted.messages.to_json(), request, answer, on_event=self._on_event
+        )
+
+    @property
+    def _on_event(self) -> Callable[[Event], None] | None:
+        """A run whose events are heard streams its replies."""
+        return self.events.append if self.way.startswith("streamed") else None
 
     def _script(self, said: tuple[Said, ...]) -> None:
         self.server.script(*[scripted(self.package, reply, self.way) for reply in said])

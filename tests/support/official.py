@@ -49,13 +49,13 @@ class Package(Protocol):
     async def read_stream(self, url: str) -> Said: ...
 
 
-WAYS = ("plain", "nulls")
-"""How a reply travels: without what is not set, or with an explicit null for it."""
+WAYS = ("plain", "nulls", "streamed", "streamed nulls")
+"""How a reply travels: in one piece or streamed, without what is not set or with an explicit null for it."""
 
 
 def scripted(package: Package, said: Said, way: str) -> Reply:
     """The reply of a server that says this."""
-    if way.startswith("stream"):
+    if way.startswith("streamed"):
         events = [sse(_json(data, way), event) for event, data in package.events(said)]
         return stream(*events)
     return Reply(_json(package.reply(said), way))

@@ -52,13 +52,13 @@ class Gemini:
         return self._response(list(self._parts(said)), self._stop(said))
 
     def events(self, said: Said) -> Iterator[tuple[str | None, BaseModel | str]]:
+        parts: list[types.Part] = []
         for part in self._parts(said):
-            if part.text is None:
-                yield None, self._response([part], None)
-            else:
-                for text in pieces(part.text):
-                    yield None, self._response([types.Part(text=text, thought=part.thought)], None)
-        yield None, self._response([types.Part(text="")], self._stop(said))
+            texts = [None] if part.text is None else pieces(part.text)
+            parts += [part if text is None else types.Part(text=text, thought=part.thought) for text in texts]
+        for part in parts[:-1]:
+            yield None, self._response([part], None)
+        yield None, self._response(parts[-1:], self._stop(said))
 
     async def read(self, url: str) -> Said:
         async with self._client(url).aio as client:

@@ -78,9 +78,11 @@ def _object(value: Any, kind: Any, at: str) -> list[str]:
 def _fields(kind: Any) -> dict[str, tuple[bool, Any]]:
     """The type of each key, and whether it must be there. `__required_keys__` does not see hints that are text."""
     hints = get_type_hints(kind, include_extras=True)
-    total = getattr(kind, "__total__", True)
     return {
-        key: (get_origin(hint) is Required or (total and get_origin(hint) is not NotRequired), hint)
+        key: (
+            get_origin(hint) is Required or (key in kind.__required_keys__ and get_origin(hint) is not NotRequired),
+            hint,
+        )
         for key, hint in hints.items()
     }
 
