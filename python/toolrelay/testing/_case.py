@@ -51,8 +51,8 @@ class StoreCase:
     """
 
     def __init__(self, check: Check) -> None:
-        self.name = check.__name__
-        self.promise = inspect.getdoc(check) or ""
+        self.name: str = check.__name__
+        self.promise: str = inspect.getdoc(check) or ""
         self._check = check
 
     def __call__(self, open_store: OpenStore) -> None:
