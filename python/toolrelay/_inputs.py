@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from toolrelay._core import Conversation, RunResult, Transcript
 from toolrelay._json import encode, plain
 from toolrelay._text import clean
-from toolrelay.errors import PayloadError, ToolkitError
+from toolrelay.errors import PayloadError, ResumeError, ToolkitError
 from toolrelay.parts import File, Image, Text
 from toolrelay.relay import Answer, Request
 from toolrelay.toolkit import Toolkit
@@ -52,6 +52,15 @@ def native_json(name: str, value: Any, kind: type[Request | Answer]) -> bytes:
         article = "an" if kind is Answer else "a"
         raise PayloadError(f"{name}: expected {article} {kind.__name__}, got {type(value).__name__}", key=name)
     return value.to_json()
+
+
+def named(pending: Any, answer: Any) -> bytes | None:
+    """The request of a stored conversation; None for the one that the answer names, where its id is all there is."""
+    if not isinstance(pending, str):
+        return native_json("pending", pending, Request)
+    if isinstance(answer, Answer) and answer.id != pending:
+        raise ResumeError(f"the answer's id must echo the request's: expected {pending}, found {answer.id}")
+    return None
 
 
 def native_prompt(prompt: Any) -> str | None:

@@ -10,21 +10,22 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from toolrelay._end import end_of
-from toolrelay._inputs import native_history, native_json, native_prompt, native_tools, supersedes, waits
+from toolrelay._inputs import named, native_history, native_json, native_prompt, native_tools, supersedes, waits
+from toolrelay._life import Life
 from toolrelay._start import Start
 from toolrelay._sync import run_here
-from toolrelay.errors import ConversationNotFound, PayloadError, StoreError
+from toolrelay.errors import PayloadError
 from toolrelay.relay import Answer, Request
 from toolrelay.streams import Stream, SyncStream, told
 
 if TYPE_CHECKING:
-    from toolrelay._core import Conversation, NativeClient, RunResult, SealKeys, Transcript
+    from toolrelay._core import NativeClient, RunResult, SealKeys, Transcript
     from toolrelay._inputs import History, Missing, OnPending, Prompt
     from toolrelay.streams import OnEvent
     from toolrelay.toolkit import Toolkit
 
 
-class Client:
+class Client(Life):
     """Runs conversations with one model; made by `create_client` or `create_in_process_client`.
 
     One client serves any number of runs at once, on any event loop. Every run ends with a `RunResult` whose `status` is
@@ -33,7 +34,7 @@ class Client:
     puts the same on its `CancelledError`.
     """
 
-    __slots__ = ("_label", "_native")
+    __slots__ = ("_label",)
 
     def __init__(self, native: NativeClient, label: str) -> None:
         self._native = native
@@ -82,25 +83,27 @@ class Client:
         *,
         id: str,
         on_pending: OnPending = "error",
+        wait: bool = False,
         on_event: OnEvent | None = None,
     ) -> RunResult:
         """`run` on the stored conversation `id`, which begins with its first prompt (contract 7.1).
 
-        A conversation that another run works on is `ConversationBusy`.
+        A conversation that another run works on is `ConversationBusy`; with `wait=True` this one begins when that one
+        has ended, if the client's `timeout` leaves it the time. What expired meanwhile is settled first.
         """
-        return await _end(self._prompted(prompt, toolkit, None, id, on_pending), on_event)
+        return await _end(self._prompted(prompt, toolkit, None, id, on_pending, wait), on_event)
 
     async def ask_with_answer(
         self,
         toolkit: Toolkit,
         id: str,
-        pending: Request,
+        pending: Request | str,
         answer: Answer,
         missing: Missing = "error",
         *,
         on_event: OnEvent | None = None,
     ) -> RunResult:
-        """`run_with_answer` on the stored conversation `id`.
+        """`run_with_answer` on the stored conversation `id`. The request's id alone is enough: the store has the rest.
 
         The answer is durable before the model is called. The same answer again gives the same outcome, or
         `AnswerInProgress` while that run goes on; another one is `AlreadyAnswered` (contract 7.4).
@@ -157,7 +160,7 @@ class Client:
         self,
         toolkit: Toolkit,
         history: History | None,
-        pending: Request,
+        pending: Request | str,
         answer: Answer,
         missing: Missing = "error",
         *,
@@ -165,17 +168,6 @@ class Client:
     ) -> Stream:
         """`run_with_answer` event by event, or with an `id` and no history `ask_with_answer`."""
         return Stream(self._answered(toolkit, history, id, pending, answer, missing))
-
-    async def get(self, id: str) -> Conversation:
-        """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
-        try:
-            conversation = await self._native.get(copy_context(), id)
-        except StoreError as error:
-            error.conversation = id
-            raise
-        if conversation is None:
-            raise ConversationNotFound(f"there is no conversation {id!r} in the store", conversation=id)
-        return conversation
 
     def run_sync(
         self,
@@ -195,13 +187,19 @@ class Client:
         return run_here(self.run_with_answer(toolkit, history, pending, answer, missing))
 
     def ask_sync(
-        self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
+        self,
+        prompt: Prompt | None,
+        toolkit: Toolkit,
+        *,
+        id: str,
+        on_pending: OnPending = "error",
+        wait: bool = False,
     ) -> RunResult:
         """`ask` for a program without an event loop."""
-        return run_here(self.ask(prompt, toolkit, id=id, on_pending=on_pending))
+        return run_here(self.ask(prompt, toolkit, id=id, on_pending=on_pending, wait=wait))
 
     def ask_with_answer_sync(
-        self, toolkit: Toolkit, id: str, pending: Request, answer: Answer, missing: Missing = "error"
+        self, toolkit: Toolkit, id: str, pending: Request | str, answer: Answer, missing: Missing = "error"
     ) -> RunResult:
         """`ask_with_answer` for a program without an event loop."""
         return run_here(self.ask_with_answer(toolkit, id, pending, answer, missing))
@@ -238,7 +236,7 @@ class Client:
         self,
         toolkit: Toolkit,
         history: History | None,
-        pending: Request,
+        pending: Request | str,
         answer: Answer,
         missing: Missing = "error",
         *,
@@ -248,7 +246,13 @@ class Client:
         return SyncStream(self.stream_with_answer(toolkit, history, pending, answer, missing, id=id))
 
     def _prompted(
-        self, prompt: Prompt | None, toolkit: Toolkit, history: History | None, id: str | None, on_pending: OnPending
+        self,
+        prompt: Prompt | None,
+        toolkit: Toolkit,
+        history: History | None,
+        id: str | None,
+        on_pending: OnPending,
+        wait: bool = False,
     ) -> Start:
         begin = partial(
             self._native.prompt,
@@ -258,6 +262,7 @@ class Client:
             id,
             native_prompt(prompt),
             supersedes(on_pending),
+            wait,
         )
         return Start(begin, None, id)
 
@@ -266,7 +271,7 @@ class Client:
         toolkit: Toolkit,
         history: History | None,
         id: str | None,
-        pending: Request,
+        pending: Request | str,
         answer: Answer,
         missing: Missing,
     ) -> Start:
@@ -276,11 +281,11 @@ class Client:
             copy_context(),
             _place(history, id),
             id,
-            native_json("pending", pending, Request),
+            native_json("pending", pending, Request) if id is None else named(pending, answer),
             native_json("answer", answer, Answer),
             waits(missing),
         )
-        return Start(begin, pending, id)
+        return Start(begin, pending if isinstance(pending, Request) else None, id)
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a Client holds connections and functions of this process: make one where it is used")

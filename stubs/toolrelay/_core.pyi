@@ -3,6 +3,7 @@
 from asyncio import Future, Task
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import Context
+from datetime import datetime
 from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self, SupportsIndex, final, overload
@@ -418,10 +419,26 @@ class Conversation:
     def suspensions(self) -> tuple[Request, ...]:
         """The requests it waits for, in call order."""
 
+    @property
+    def version(self) -> int:
+        """Raised by one with each write. Where it began says nothing."""
+
+    @property
+    def written_at(self) -> datetime:
+        """When it was last written, in UTC."""
+
+    @property
+    def worker(self) -> str | None:
+        """Who works on it, or died working on it: host name, process id and more. None where nobody does."""
+
+    @property
+    def lease_until(self) -> datetime | None:
+        """When the worker counts as dead unless it gives a sign of life, in UTC."""
+
     def __eq__(self, other: object, /) -> bool: ...
     def __hash__(self) -> int: ...
     @classmethod
-    def _restore(cls, id: str, state: str, messages: bytes, suspensions: bytes) -> Self: ...
+    def _restore(cls, kept: tuple[Any, ...]) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @disjoint_base
@@ -529,6 +546,7 @@ class NativeClient:
         conversation: str | None,
         prompt: str | None,
         supersede: bool,
+        in_turn: bool,
         is_watched: bool,
     ) -> Segment: ...
     def answer(
@@ -537,7 +555,7 @@ class NativeClient:
         context: Context,
         history: Transcript | bytes | None,
         conversation: str | None,
-        pending: bytes,
+        pending: bytes | None,
         answer: bytes,
         wait: bool,
         is_watched: bool,
@@ -554,7 +572,22 @@ class NativeClient:
         once: bool,
         is_watched: bool,
     ) -> Segment: ...
+    def recover(self, toolkit: NativeToolkit, context: Context, conversation: str, is_watched: bool) -> Segment: ...
     def get(self, context: Context, id: str) -> Future[Conversation | None]: ...
+    def cancel(self, context: Context, id: str) -> Future[Conversation]: ...
+    def delete(self, context: Context, id: str) -> Future[bool]: ...
+    def fork(self, context: Context, id: str, new_id: str) -> Future[Conversation]: ...
+    def restore(self, context: Context, id: str, messages: Transcript | bytes) -> Future[Conversation]: ...
+    def expire(self, context: Context, id: str) -> Future[bool]: ...
+    def overdue(
+        self, context: Context, after: Cursor | None, limit: int
+    ) -> Future[tuple[list[str], Cursor | None]]: ...
+    def abandoned(
+        self, context: Context, after: Cursor | None, limit: int
+    ) -> Future[tuple[list[str], Cursor | None]]: ...
+    def waiting(
+        self, context: Context, order: Order, after: Cursor | None, limit: int
+    ) -> Future[tuple[list[tuple[str, Request, int]], Cursor | None]]: ...
 
 @final
 class Segment:

@@ -144,6 +144,7 @@ async def conversations(toolkit: Toolkit, store: MemoryStore | SqliteStore) -> N
     pending = conversation.suspensions[0]
     results = [RelayResult(call.id, "4 m") for call in relay_calls_of(pending)]
     answer = relay_answer(pending.id, results)
+    assert_type(await client.ask_with_answer(toolkit, "c-1", pending.id, answer), RunResult)
     assert_type(await client.ask_with_answer(toolkit, "c-1", pending, answer), RunResult)
     try:
         await client.ask_with_answer(toolkit, "c-1", pending, answer_output(pending.id, "5 m"))

@@ -34,6 +34,8 @@ ToolRelayError
 └── StoreError                    a stored conversation could not be used
     ├── ConversationNotFound      nothing is stored under this id
     ├── ConversationBusy          another run has it
+    ├── ConversationExists        there is one of this id already
+    ├── NothingToRecover          no worker died on it
     ├── AnswerInProgress          this very answer is being worked on
     ├── AlreadyAnswered           the request was settled with another answer
     ├── StoreConflict             somebody else wrote in between
@@ -85,8 +87,10 @@ from toolrelay.errors.store import (
     AlreadyAnswered,
     AnswerInProgress,
     ConversationBusy,
+    ConversationExists,
     ConversationNotFound,
     LeaseLost,
+    NothingToRecover,
     StoreConflict,
     StoreCorrupt,
     StoreError,
@@ -106,12 +110,14 @@ __all__ = [
     "ContentFilterError",
     "ContextOverflowError",
     "ConversationBusy",
+    "ConversationExists",
     "ConversationNotFound",
     "EventLoopError",
     "GenerateError",
     "LeaseLost",
     "ModelNotFoundError",
     "ModelReplyError",
+    "NothingToRecover",
     "OverloadedError",
     "PayloadError",
     "PendingError",

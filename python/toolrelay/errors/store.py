@@ -36,6 +36,14 @@ class ConversationBusy(StoreError):
     """Another run has the conversation (contract 7.2, 7.9)."""
 
 
+class ConversationExists(StoreError):
+    """There is one of this id already: `fork` and `restore` make new ones only."""
+
+
+class NothingToRecover(StoreError):
+    """No worker died on this conversation: it is idle, or waits for answers (contract 7.6)."""
+
+
 class AnswerInProgress(StoreError):
     """This very answer is being worked on; ask again later for its outcome (contract 7.4)."""
 

@@ -35,7 +35,7 @@ use crate::run::turn::{Slot, Turn};
 use crate::tool::{self, ToolOutput, Tools};
 use crate::transcript::Transcript;
 
-pub use left::{Left, settle};
+pub use left::{Left, refusal, settle};
 pub use record::CallRecord;
 pub use saved::SavedError;
 pub use start::{OnPending, StartError};

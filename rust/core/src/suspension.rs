@@ -1,8 +1,8 @@
 //! A halted turn, read back from a transcript (contract 5.4). A resume is a parser: what it reads
 //! here is the same state that the run had when it halted.
 
-use crate::id::{CallId, RequestId};
-use crate::message::{Call, Message};
+use crate::id::{CallId, IdSource, RequestId};
+use crate::message::{Call, Message, Pending};
 use crate::request::{RelayCall, Request};
 use crate::transcript::Transcript;
 
@@ -121,8 +121,26 @@ impl Suspension {
     }
 }
 
-/// A relay request without the calls that are settled; any other request as it is.
-pub(crate) fn rest_of(request: &Request, waiting: &[&CallId]) -> Request {
+/// The transcript with an id of its own for each request that it waits for.
+pub fn renew(transcript: &Transcript, ids: &mut IdSource) -> Transcript {
+    let mut renewed: Vec<(RequestId, RequestId)> = Vec::new();
+    let mut renew = |message: &Message| {
+        let (call, mark) = message.result().and_then(|result| Some((&result.call, result.pending.as_deref()?)))?;
+        let known = renewed.iter().find(|(was, _)| *was == mark.id).map(|(_, now)| now.clone());
+        let id = known.unwrap_or_else(|| {
+            let id = ids.request();
+            renewed.push((mark.id.clone(), id.clone()));
+            id
+        });
+        let request = mark.request.clone().map(|request| Request { id: id.clone(), ..request });
+        Some(Message::placeholder(call, Pending { id, request, ..mark.clone() }))
+    };
+    let messages = transcript.messages().iter();
+    Transcript::new(messages.map(|message| renew(message).unwrap_or_else(|| message.clone())).collect())
+}
+
+/// A relay request with the calls only that wait; any other request as it is.
+pub fn rest_of(request: &Request, waiting: &[&CallId]) -> Request {
     let calls = request.relay_calls();
     let rest: Vec<RelayCall> = calls.iter().filter(|call| waiting.contains(&&call.id)).cloned().collect();
     if !request.is_relay() || rest.len() == calls.len() {

@@ -8,7 +8,7 @@ mod tools;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolrelay_core::answer::{Answer, Reason};
-use toolrelay_core::id::{CallId, RequestId};
+use toolrelay_core::id::{CallId, IdSource, RequestId};
 use toolrelay_core::message::{Call, Message};
 use toolrelay_core::repair::Warning;
 use toolrelay_core::reply::Reply;
@@ -16,6 +16,7 @@ use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
 use toolrelay_core::run::io::{Effect, Input, Limit, Outcome, Output, Park};
 use toolrelay_core::run::{self, Left, OnPending, Run, RunConfig, StartError};
+use toolrelay_core::suspension::{self, Suspension};
 use toolrelay_core::tool::{self, ToolKind, ToolOutput, Tools};
 use toolrelay_core::transcript::Transcript;
 use tools::{Tool, Toolkit};
@@ -237,9 +238,36 @@ fn what_is_parked_is_told_before_the_turn_is_over() {
 }
 
 #[test]
+fn settling_without_a_reason_interrupts_what_was_under_way_and_lets_the_rest_wait() {
+    let halted = halted().into_transcript();
+    assert_eq!(run::settle(&halted, None).unwrap().transcript, halted);
+    let waits = placeholder("k2", &json!({ "id": "req_1", "turns": 2 }));
+    let settled = run::settle(&left(&[call("k1", "tally"), call("k2", "moor")], &[waits]), None).unwrap();
+    let [.., interrupted, waiting] = settled.transcript.messages() else { panic!("two results") };
+    assert_eq!(interrupted.result().unwrap().outcome, tool::Outcome::Interrupted);
+    assert!(waiting.is_placeholder());
+}
+
+#[test]
+fn renewed_requests_have_ids_of_their_own_and_nothing_else_changes() {
+    let halted = halted().into_transcript();
+    let renewed = suspension::renew(&halted, &mut IdSource::new([9; 32]));
+    let requests = |transcript: &Transcript| Suspension::from_transcript(transcript.clone()).unwrap().requests;
+    let (before, after) = (requests(&halted), requests(&renewed));
+    assert_eq!((before.len(), after.len()), (2, 2));
+    let ids = before.iter().chain(&after).map(|request| request.id.as_str()).collect::<std::collections::BTreeSet<_>>();
+    assert_eq!(ids.len(), 4);
+    let mut text = String::from_utf8(renewed.to_json()).unwrap();
+    for (before, after) in before.iter().zip(&after) {
+        text = text.replace(after.id.as_str(), before.id.as_str());
+    }
+    assert_eq!(text.into_bytes(), halted.to_json());
+}
+
+#[test]
 fn settling_what_was_left_balances_it_with_the_reason_for_waiting_calls() {
     let transcript = halted().into_transcript();
-    let settled = run::settle(&transcript, Reason::Cancelled).unwrap();
+    let settled = run::settle(&transcript, Some(Reason::Cancelled)).unwrap();
     assert_eq!(settled.warnings, []);
     let of = |transcript: &Transcript| {
         let results = transcript.messages().iter().filter_map(Message::result);
@@ -249,9 +277,9 @@ fn settling_what_was_left_balances_it_with_the_reason_for_waiting_calls() {
     assert!(!settled.transcript.is_halted());
 
     let transcript = left(&[call("k1", "tally"), call("k2", "moor")], &[result("k2", "moored")]);
-    let settled = run::settle(&transcript, Reason::Expired).unwrap();
+    let settled = run::settle(&transcript, Some(Reason::Expired)).unwrap();
     assert_eq!(of(&settled.transcript)[1..], [tool::Outcome::Interrupted, tool::Outcome::Ok]);
-    assert_eq!(run::settle(&left(&[], &[]), Reason::Expired).unwrap().transcript, left(&[], &[]));
+    assert_eq!(run::settle(&left(&[], &[]), Some(Reason::Expired)).unwrap().transcript, left(&[], &[]));
 }
 
 /// H9: the host approved one thing, and another stands in the stored state when the answer comes.

@@ -17,14 +17,14 @@ use toolrelay_runtime::conversation::Conversations;
 use toolrelay_runtime::http_model::HttpModel;
 use toolrelay_runtime::model::Model;
 
-use crate::bridge::{Port, future_into_py};
-use crate::conversation::Looked;
+use crate::bridge::Port;
 use crate::host::{self, Objects, PyHost};
+use crate::life::Life;
 use crate::model::PyModel;
 use crate::seal::PySealKeys;
 use crate::segment::Segment;
 use crate::settings::{http_model, seconds};
-use crate::stores::AnyStore;
+use crate::stores::{AnyStore, GivenCursor, GivenOrder};
 use crate::toolkit::NativeToolkit;
 use crate::transcript::PyTranscript;
 use crate::{convert, errors};
@@ -81,7 +81,7 @@ impl NativeClient {
     }
 
     /// Starts a segment from a prompt: `prompt` is the JSON of a text or of a list of parts.
-    #[pyo3(signature = (toolkit, context, history, conversation, prompt, supersede, is_watched))]
+    #[pyo3(signature = (toolkit, context, history, conversation, prompt, supersede, in_turn, is_watched))]
     #[expect(clippy::too_many_arguments, reason = "one call from the Python facade")]
     fn prompt(
         &self,
@@ -91,15 +91,22 @@ impl NativeClient {
         conversation: Option<String>,
         prompt: Option<&str>,
         supersede: bool,
+        in_turn: bool,
         is_watched: bool,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
         let prompt = prompt.map(|prompt| message(py, prompt)).transpose()?;
         let on_pending = if supersede { OnPending::Supersede } else { OnPending::Refuse };
-        self.start(toolkit, context, history, conversation, Start::Prompt { prompt, on_pending }, is_watched)
+        let start = Start::Prompt { prompt, on_pending };
+        match conversation {
+            Some(id) if in_turn => {
+                self.start_at(toolkit, context, Some(id.clone()), (Place::InTurn(id), start), is_watched)
+            }
+            conversation => self.start(toolkit, context, history, conversation, start, is_watched),
+        }
     }
 
-    /// Starts a segment from an answer: `pending` and `answer` are JSON.
+    /// Starts a segment from an answer: `pending`, which may be left to the answer to name, and `answer` are JSON.
     #[pyo3(signature = (toolkit, context, history, conversation, pending, answer, wait, is_watched))]
     #[expect(clippy::too_many_arguments, reason = "one call from the Python facade")]
     fn answer(
@@ -108,16 +115,20 @@ impl NativeClient {
         context: Py<PyAny>,
         history: Option<&Bound<'_, PyAny>>,
         conversation: Option<String>,
-        pending: &[u8],
+        pending: Option<&[u8]>,
         answer: &[u8],
         wait: bool,
         is_watched: bool,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
-        let pending: Request = convert::read(py, "the request", pending)?;
+        let pending: Option<Request> = pending.map(|json| convert::read(py, "the request", json)).transpose()?;
         let answer: Answer = convert::read(py, "the answer", answer)?;
         let missing = if wait { Missing::Wait } else { Missing::Error };
-        self.start(toolkit, context, history, conversation, Start::Answer { pending, answer, missing }, is_watched)
+        let start = match pending {
+            Some(pending) => Start::Answer { pending, answer, missing },
+            None => Start::AnswerAlone { answer, missing },
+        };
+        self.start(toolkit, context, history, conversation, start, is_watched)
     }
 
     /// Starts a segment from a sealed halt and an answer in JSON.
@@ -153,18 +164,100 @@ impl NativeClient {
         }
     }
 
+    /// Takes over what a dead worker left of a conversation.
+    fn recover(
+        &self,
+        toolkit: &Bound<'_, NativeToolkit>,
+        context: Py<PyAny>,
+        conversation: String,
+        is_watched: bool,
+    ) -> PyResult<Segment> {
+        self.start(toolkit, context, None, Some(conversation), Start::Recover, is_watched)
+    }
+
     /// The stored conversation of this id, or none.
     fn get<'py>(&self, py: Python<'py>, context: Py<PyAny>, id: String) -> PyResult<Bound<'py, PyAny>> {
-        let host = self.host(py, context, None, &NativeToolkit::default())?;
-        let (conversations, objects) = (self.conversations(py, &host)?, host.objects);
-        future_into_py(py, async move {
-            let known = conversations.get(&id).await;
-            Ok::<_, PyErr>(Looked { id, known, objects })
-        })
+        self.life(py, context)?.get(py, id)
+    }
+
+    /// Calls a conversation off.
+    fn cancel<'py>(&self, py: Python<'py>, context: Py<PyAny>, id: String) -> PyResult<Bound<'py, PyAny>> {
+        self.life(py, context)?.cancel(py, id)
+    }
+
+    /// Deletes a conversation; whether there was one.
+    fn delete<'py>(&self, py: Python<'py>, context: Py<PyAny>, id: String) -> PyResult<Bound<'py, PyAny>> {
+        self.life(py, context)?.delete(py, id)
+    }
+
+    /// Copies a conversation.
+    fn fork<'py>(
+        &self,
+        py: Python<'py>,
+        context: Py<PyAny>,
+        id: String,
+        new_id: String,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.life(py, context)?.fork(py, id, new_id)
+    }
+
+    /// Puts a transcript under a new id.
+    fn restore<'py>(
+        &self,
+        py: Python<'py>,
+        context: Py<PyAny>,
+        id: String,
+        messages: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.life(py, context)?.restore(py, id, PyTranscript::of(Some(messages))?)
+    }
+
+    /// Settles what expired in a conversation; whether there was anything.
+    fn expire<'py>(&self, py: Python<'py>, context: Py<PyAny>, id: String) -> PyResult<Bound<'py, PyAny>> {
+        self.life(py, context)?.expire(py, id)
+    }
+
+    /// Conversations with an expired request, and the cursor behind them.
+    fn overdue<'py>(
+        &self,
+        py: Python<'py>,
+        context: Py<PyAny>,
+        after: Option<GivenCursor>,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.life(py, context)?.overdue(py, after, limit)
+    }
+
+    /// Conversations whose worker's lease is over, and the cursor behind them.
+    fn abandoned<'py>(
+        &self,
+        py: Python<'py>,
+        context: Py<PyAny>,
+        after: Option<GivenCursor>,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.life(py, context)?.abandoned(py, after, limit)
+    }
+
+    /// Requests that wait: conversation, request, unix milliseconds of its making; and the cursor behind them.
+    fn waiting<'py>(
+        &self,
+        py: Python<'py>,
+        context: Py<PyAny>,
+        order: GivenOrder,
+        after: Option<GivenCursor>,
+        limit: usize,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.life(py, context)?.waiting(py, order, after, limit)
     }
 }
 
 impl NativeClient {
+    fn life(&self, py: Python<'_>, context: Py<PyAny>) -> PyResult<Life> {
+        let host = self.host(py, context, None, &NativeToolkit::default())?;
+        Ok(Life { conversations: self.conversations(py, &host)?, objects: host.objects })
+    }
+
     fn conversations(&self, py: Python<'_>, host: &PyHost) -> PyResult<Conversations> {
         Ok(Conversations::new(self.store.reached_by(py, host)?, self.owner.clone(), self.lease))
     }

@@ -162,6 +162,9 @@ pub(crate) fn conversation_error(py: Python<'_>, error: &ConversationError, rais
     match error {
         ConversationError::Busy { .. } => raise(py, "ConversationBusy", &text),
         ConversationError::NotFound { .. } => raise(py, "ConversationNotFound", &text),
+        ConversationError::Entropy { .. } => raise(py, "ToolRelayError", &text),
+        ConversationError::Exists { .. } => raise(py, "ConversationExists", &text),
+        ConversationError::NothingToRecover { .. } => raise(py, "NothingToRecover", &text),
         ConversationError::LeaseLost { .. } => raise(py, "LeaseLost", &text),
         ConversationError::AnswerInProgress { request } => about("AnswerInProgress", request),
         ConversationError::AlreadyAnswered { request } => about("AlreadyAnswered", request),

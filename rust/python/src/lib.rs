@@ -9,6 +9,7 @@ mod events;
 mod feed;
 mod host;
 mod interpreter;
+mod life;
 mod model;
 mod once;
 mod result;

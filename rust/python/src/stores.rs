@@ -20,6 +20,7 @@ use crate::host::PyHost;
 use crate::once::intern;
 pub(crate) use native::NativeStore;
 pub(crate) use python::{Kept, PyStore, Raised, read};
+pub(crate) use values::{GivenCursor, GivenOrder, cursor};
 
 /// Conversations in memory, for one process.
 #[pyclass(name = "MemoryStore", module = "toolrelay", frozen, extends = NativeStore)]

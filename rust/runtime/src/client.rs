@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use thiserror::Error;
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::sync::CancellationToken;
 use toolrelay_core::answer::Answer;
 use toolrelay_core::message::Message;
@@ -15,12 +15,12 @@ use toolrelay_core::repair::Warning;
 use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
 use toolrelay_core::run::io::Input;
-use toolrelay_core::run::{OnPending, Run, RunConfig, StartError};
+use toolrelay_core::run::{Left, OnPending, Run, RunConfig, StartError};
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::WireError;
 
-use crate::conversation::{Answered, Claimed, ConversationError, Conversations, Held};
-use crate::drive::{Log, NoLog, Surroundings, drive};
+use crate::conversation::{Answered, Claimed, ConversationError, Conversations, Held, outstanding};
+use crate::drive::{Log, NoLog, Surroundings, drive, now_ms};
 use crate::host::Host;
 use crate::model::Model;
 use crate::seal::SealError;
@@ -54,10 +54,19 @@ pub enum Start {
         /// What it does to a halted transcript.
         on_pending: OnPending,
     },
+    /// What a worker left that died.
+    Recover,
     /// An answer to a halt.
     Answer {
         /// The request as the host has it.
         pending: Request,
+        /// The host's answer.
+        answer: Answer,
+        /// What calls without a result get.
+        missing: Missing,
+    },
+    /// An answer to the request that it names.
+    AnswerAlone {
         /// The host's answer.
         answer: Answer,
         /// What calls without a result get.
@@ -72,6 +81,9 @@ pub enum Place {
     History(Transcript),
     /// A stored conversation's.
     Conversation(String),
+    /// A stored conversation's, if need be after the run that has it; that may last until the time of
+    /// this run is over.
+    InTurn(String),
     /// The caller's, out of a token that is good for one use: the store keeps a mark of it.
     Once {
         /// The transcript.
@@ -157,16 +169,54 @@ impl Client {
                 }
                 finish(run, warnings, &around, &mut NoLog).await
             }
-            Place::Conversation(id) => loop {
-                let config = RunConfig { seed: seed()?, ..config };
-                match claim(&self.conversations, &id, &start, &config, tools).await? {
-                    Answered::Claimed(claimed) => return work(*claimed, &around).await,
-                    Answered::Left(claimed) => drop(work(*claimed, &around).await?),
-                    Answered::Before { replay, transcript, suspensions } => {
-                        return Ok(Report::again(replay, transcript, suspensions));
-                    }
+            Place::Conversation(id) => self.work_on(&id, false, &start, &config, &around).await,
+            Place::InTurn(id) => self.work_on(&id, true, &start, &config, &around).await,
+        }
+    }
+
+    async fn work_on(
+        &self,
+        id: &str,
+        in_turn: bool,
+        start: &Start,
+        config: &RunConfig,
+        around: &Surroundings<'_>,
+    ) -> Result<Report, RunError> {
+        loop {
+            // What a dead worker left is a run of its own, and no two share a seed.
+            let config = RunConfig { seed: seed()?, ..config.clone() };
+            match self.claim_in_turn(id, in_turn, start, &config, around).await? {
+                Answered::Claimed(claimed) => return work(*claimed, around).await,
+                Answered::Left(claimed) => drop(work(*claimed, around).await?),
+                Answered::Before { replay, transcript, suspensions } => {
+                    return Ok(Report::again(replay, transcript, suspensions));
                 }
-            },
+            }
+        }
+    }
+
+    /// Claims; in turn, again and again while another run has the conversation.
+    async fn claim_in_turn(
+        &self,
+        id: &str,
+        in_turn: bool,
+        start: &Start,
+        config: &RunConfig,
+        around: &Surroundings<'_>,
+    ) -> Result<Answered, ConversationError> {
+        let mut pause = FIRST_PAUSE;
+        loop {
+            let claimed = claim(&self.conversations, id, start, config, around.tools).await;
+            let again = Instant::now() + pause;
+            let in_time = around.deadline.is_none_or(|deadline| again < deadline);
+            if !(in_turn && in_time && matches!(claimed, Err(ConversationError::Busy { .. }))) {
+                return claimed;
+            }
+            tokio::select! {
+                () = around.stop.cancelled() => return claimed,
+                () = sleep_until(again) => {}
+            }
+            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -193,9 +243,11 @@ async fn claim(
             let claimed = conversations.prompt(id, prompt.as_ref(), *on_pending, config, tools).await?;
             Ok(Answered::Claimed(Box::new(claimed)))
         }
+        Start::Recover => Ok(Answered::Claimed(Box::new(conversations.recover(id, config, tools).await?))),
         Start::Answer { pending, answer, missing } => {
-            conversations.answer(id, pending, answer, *missing, config, tools).await
+            conversations.answer(id, Some(pending), answer, *missing, config, tools).await
         }
+        Start::AnswerAlone { answer, missing } => conversations.answer(id, None, answer, *missing, config, tools).await,
     }
 }
 
@@ -207,11 +259,23 @@ fn begin(
 ) -> Result<(Run, Vec<Warning>), RunError> {
     Ok(match start {
         Start::Prompt { prompt, on_pending } => Run::start(history, prompt, on_pending, config)?,
+        Start::Recover => Run::go_on(&history, &Left::default(), config, tools)?,
         Start::Answer { pending, answer, missing } => {
-            let now = Some(crate::drive::now_ms());
-            Run::resume(history, &pending, &answer, missing, now, config, tools)?
+            Run::resume(history, &pending, &answer, missing, Some(now_ms()), config, tools)?
+        }
+        Start::AnswerAlone { answer, missing } => {
+            let pending = named_by(&answer, &history)?;
+            Run::resume(history, &pending, &answer, missing, Some(now_ms()), config, tools)?
         }
     })
+}
+
+/// The request of a halted transcript that an answer names.
+fn named_by(answer: &Answer, history: &Transcript) -> Result<Request, ResumeError> {
+    let waiting = outstanding(history);
+    let expected = waiting.iter().map(|request| request.id.to_string()).collect();
+    let named = waiting.into_iter().find(|request| request.id == answer.id);
+    named.ok_or_else(|| ResumeError::WrongRequest { expected, found: answer.id.clone() })
 }
 
 /// Drives the run of a claimed conversation to its end.
@@ -249,3 +313,7 @@ fn seed() -> Result<[u8; 32], RunError> {
     getrandom::fill(&mut seed).map_err(|error| RunError::Entropy { reason: error.to_string() })?;
     Ok(seed)
 }
+
+/// Between two looks at a conversation that another run has.
+const FIRST_PAUSE: Duration = Duration::from_millis(10);
+const LONGEST_PAUSE: Duration = Duration::from_millis(500);

@@ -4,10 +4,13 @@
 //! and what a loser is told. The store owns durability and the one compare-and-set.
 
 mod answering;
+mod copies;
 mod error;
 mod held;
+mod recovery;
 mod replay;
 mod same;
+mod settling;
 mod stored;
 
 use std::sync::Arc;
@@ -18,15 +21,17 @@ use toolrelay_core::repair::Warning;
 use toolrelay_core::request::Request;
 use toolrelay_core::run::{OnPending, Run, RunConfig};
 use toolrelay_core::tool::Tools;
-use toolrelay_core::transcript::Transcript;
+use toolrelay_core::transcript::{Transcript, TranscriptError};
 
 use crate::drive::now_ms;
-use crate::store::{Conversation, ConversationId, State, Store, StoreError, Write};
+use crate::store::{Conversation, ConversationId, Lease, State, Store, StoreError, Write};
 
 pub use answering::Answered;
 pub use error::ConversationError;
 pub use held::Held;
+pub use recovery::{Page, Waiting};
 pub use replay::Replay;
+pub(crate) use stored::outstanding;
 
 /// The conversations of a store, as one worker sees them.
 #[derive(Clone, Debug)]
@@ -56,6 +61,12 @@ pub struct Known {
     pub transcript: Transcript,
     /// The requests it waits for, in call order.
     pub suspensions: Vec<Request>,
+    /// Raised by one with each write; where it began says nothing.
+    pub version: u64,
+    /// When it was last written, in unix milliseconds.
+    pub written_at_ms: i64,
+    /// Who works on it, or died working on it.
+    pub lease: Option<Lease>,
 }
 
 impl Conversations {
@@ -92,11 +103,13 @@ impl Conversations {
                 check_free(&id, &stored)?;
             }
             let claimed = if prompt.is_none() && stored.state == State::Running {
-                self.take_over(&id, &stored, config, tools).await?
+                self.take_over(&id, stored, config, tools).await?
             } else {
+                let held = Held::new(self, id.clone(), &stored);
+                let (stored, expired) = settling::without_expired(stored, None);
                 let transcript = stored::transcript(&stored)?;
                 let (run, warnings) = Run::start(transcript, prompt.cloned(), on_pending, config)?;
-                Held::new(self, id.clone(), &stored).claim(run, warnings).await?
+                held.changing(expired).claim(run, warnings).await?
             };
             if let Some(claimed) = claimed {
                 return Ok(claimed);
@@ -109,15 +122,16 @@ impl Conversations {
     async fn take_over(
         &self,
         id: &ConversationId,
-        stored: &Conversation,
+        stored: Conversation,
         config: &RunConfig,
         tools: &dyn Tools,
     ) -> Result<Option<Claimed>, ConversationError> {
-        let transcript = stored::transcript(stored)?;
-        let (run, warnings) = Run::go_on(&transcript, &stored::left(stored, &transcript), config, tools)?;
-        let mut held = Held::new(self, id.clone(), stored);
+        let mut held = Held::new(self, id.clone(), &stored);
         held.work_on_all(&stored.requests);
-        Ok(held.claim(run, warnings).await?)
+        let (stored, expired) = settling::without_expired(stored, None);
+        let transcript = stored::transcript(&stored)?;
+        let (run, warnings) = Run::go_on(&transcript, &stored::left(&stored, &transcript), config, tools)?;
+        Ok(held.changing(expired).claim(run, warnings).await?)
     }
 
     /// Leaves a mark in the store: an empty conversation of this id. Of all callers with one id
@@ -142,10 +156,17 @@ impl Conversations {
 
     /// A conversation as it stands, without a claim on it; `None` when there is none of that id.
     pub async fn get(&self, id: &str) -> Result<Option<Known>, ConversationError> {
-        let Some(stored) = self.store.load(&ConversationId::new(id)?).await? else { return Ok(None) };
-        let transcript = stored::transcript(&stored)?;
+        let stored = self.store.load(&ConversationId::new(id)?).await?;
+        Ok(stored.as_ref().map(Known::of).transpose()?)
+    }
+}
+
+impl Known {
+    fn of(stored: &Conversation) -> Result<Self, TranscriptError> {
+        let transcript = stored::transcript(stored)?;
         let suspensions = stored::outstanding(&transcript);
-        Ok(Some(Known { state: stored.state, transcript, suspensions }))
+        let (version, written_at_ms, lease) = (stored.version, stored.written_at_ms, stored.lease.clone());
+        Ok(Self { state: stored.state, transcript, suspensions, version, written_at_ms, lease })
     }
 }
 

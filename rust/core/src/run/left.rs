@@ -113,24 +113,33 @@ impl Run {
     }
 }
 
-/// The history of a run with which nobody goes on: parked calls are settled for this reason, and
-/// those that were under way have been interrupted.
-pub fn settle(history: &Transcript, reason: Reason) -> Result<Mended, Conflict> {
+/// The history of a run with which nobody goes on: parked calls are settled for this reason or, without
+/// one, go on waiting, and those that were under way have been interrupted.
+pub fn settle(history: &Transcript, reason: Option<Reason>) -> Result<Mended, Conflict> {
     let Mended { transcript, mut warnings } = repair::mend_cut_off(history)?;
     let Ok(suspension) = Suspension::from_transcript(transcript.clone()) else {
         return Ok(Mended { transcript, warnings });
     };
-    let (outcome, text) = texts::refusal(Some(reason));
-    let mut transcript = suspension.prefix.clone();
+    let mut parked =
+        transcript.messages().iter().skip(suspension.prefix.len()).filter(|message| message.is_placeholder());
+    let output = reason.map(refusal);
+    let mut settled = suspension.prefix.clone();
     for (call, slot) in suspension.calls().iter().zip(&suspension.slots) {
-        transcript.push(match slot {
-            Parked::Settled(message) => message.clone(),
-            Parked::Waiting(_) => Message::tool_result(&call.id, &ToolOutput::failed(outcome, text)),
-            Parked::Unanswered => {
+        let placeholder = if matches!(slot, Parked::Waiting(_)) { parked.next() } else { None };
+        settled.push(match (slot, &output, placeholder) {
+            (Parked::Settled(message), _, _) | (Parked::Waiting(_), None, Some(message)) => message.clone(),
+            (Parked::Waiting(_), Some(output), _) => Message::tool_result(&call.id, output),
+            (Parked::Unanswered, _, _) | (Parked::Waiting(_), None, None) => {
                 warnings.push(Warning::NoResult { call: call.id.clone(), name: call.name.clone() });
                 Message::tool_result(&call.id, &ToolOutput::failed(Outcome::Interrupted, texts::INTERRUPTED))
             }
         });
     }
-    Ok(Mended { transcript, warnings })
+    Ok(Mended { transcript: settled, warnings })
+}
+
+/// What a call gets for which nobody gave a result.
+pub fn refusal(reason: Reason) -> ToolOutput {
+    let (outcome, text) = texts::refusal(Some(reason));
+    ToolOutput::failed(outcome, text)
 }

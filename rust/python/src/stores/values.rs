@@ -41,7 +41,7 @@ pub(super) fn write<'py>(py: Python<'py>, value: &Write) -> PyResult<Bound<'py, 
 }
 
 /// A `Cursor`, or none.
-pub(super) fn cursor<'py>(py: Python<'py>, value: Option<&Cursor>) -> PyResult<Option<Bound<'py, PyAny>>> {
+pub(crate) fn cursor<'py>(py: Python<'py>, value: Option<&Cursor>) -> PyResult<Option<Bound<'py, PyAny>>> {
     let fields = |cursor: &Cursor| (cursor.at_ms, cursor.conversation.to_string(), cursor.request.clone());
     value.map(|cursor| class(py, "Cursor")?.call1(fields(cursor))).transpose()
 }
@@ -134,7 +134,7 @@ pub(super) struct GivenWrite {
 
 /// A place in a listing that a caller of a native store gave.
 #[derive(FromPyObject)]
-pub(super) struct GivenCursor {
+pub(crate) struct GivenCursor {
     at_ms: i64,
     conversation: GivenId,
     request: String,
@@ -153,7 +153,7 @@ impl<'py> FromPyObject<'_, 'py> for GivenId {
 }
 
 /// The order that a caller of a native store named.
-pub(super) struct GivenOrder(pub(super) Order);
+pub(crate) struct GivenOrder(pub(crate) Order);
 
 impl<'py> FromPyObject<'_, 'py> for GivenOrder {
     type Error = PyErr;

@@ -11,7 +11,7 @@ use toolrelay_core::transcript::Transcript;
 
 use crate::conversation::same::same;
 use crate::conversation::{ATTEMPTS, Claimed, ConversationError, Conversations, Held, Replay};
-use crate::conversation::{check_free, lease_left, stored};
+use crate::conversation::{check_free, lease_left, settling, stored};
 use crate::drive::now_ms;
 use crate::store::{Conversation, ConversationId, StoreError, StoredRequest};
 
@@ -34,12 +34,12 @@ pub enum Answered {
 }
 
 impl Conversations {
-    /// Claims a halted conversation with an answer. The answer is durable when this returns a
+    /// Claims a halted conversation with an answer to this request, or without one to that which the answer names. The answer is durable when this returns a
     /// claim; all checks come before.
     pub async fn answer(
         &self,
         id: &str,
-        pending: &Request,
+        pending: Option<&Request>,
         answer: &Answer,
         missing: Missing,
         config: &RunConfig,
@@ -52,10 +52,11 @@ impl Conversations {
             };
             // Read after the conversation, so that it is never the older of the two. When it is the
             // newer one, what follows does not fit or its claim is a conflict, and all is read anew.
-            let Some(row) = self.store.request(&id, pending.id.as_str()).await? else {
+            let asked = pending.map_or(&answer.id, |pending| &pending.id);
+            let Some(row) = self.store.request(&id, asked.as_str()).await? else {
                 let waiting = stored.requests.iter().filter(|row| !stored::is_worked_on(row));
                 let expected = waiting.map(|row| row.id.clone()).collect();
-                return Err(ResumeError::WrongRequest { expected, found: pending.id.clone() }.into());
+                return Err(ResumeError::WrongRequest { expected, found: asked.clone() }.into());
             };
             let mut held = Held::new(self, id.clone(), &stored);
             let (run, warnings) = if let Some(at) = place_of(answer, &row) {
@@ -71,23 +72,25 @@ impl Conversations {
                 if !stored::is_worked_on(&row) {
                     held.work_on(&row.id, at);
                 }
-                held.change(StoredRequest { settled: false, ..row });
+                held = held.changing([StoredRequest { settled: false, ..row }]);
                 started
             } else {
                 if row.settled || stored::is_worked_on(&row) {
-                    return Err(ConversationError::AlreadyAnswered { request: row.id });
+                    return Err(settling::too_late(&row));
                 }
                 check_free(&id, &stored)?;
-                let history = stored::transcript(&stored)?;
                 if stored.requests.iter().any(stored::is_worked_on) {
-                    match self.take_over(&id, &stored, config, tools).await? {
+                    match self.take_over(&id, stored, config, tools).await? {
                         Some(claimed) => return Ok(Answered::Left(Box::new(claimed))),
                         None => continue,
                     }
                 }
-                let started = Run::resume(history, pending, answer, missing, Some(now_ms()), config, tools)?;
+                let (stored, expired) = settling::without_expired(stored, Some(&row.id));
+                let history = stored::transcript(&stored)?;
+                let pending = pending.map_or_else(|| stored::request_of(&row), |pending| Ok(pending.clone()))?;
+                let started = Run::resume(history, &pending, answer, missing, Some(now_ms()), config, tools)?;
                 held.work_on(&row.id, row.answers.len());
-                held.change(stored::with_answer(row, answer));
+                held = held.changing(expired).changing([stored::with_answer(row, answer)]);
                 started
             };
             if let Some(claimed) = held.claim(run, warnings).await? {

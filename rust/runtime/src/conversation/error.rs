@@ -5,7 +5,7 @@ use toolrelay_core::resume::ResumeError;
 use toolrelay_core::run::StartError;
 use toolrelay_core::transcript::TranscriptError;
 
-use crate::store::{InvalidConversationId, StoreError};
+use crate::store::{InvalidConversationId, State, StoreError};
 
 /// Why a conversation does not go on. No model was called.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -24,6 +24,20 @@ pub enum ConversationError {
         /// The conversation.
         id: String,
     },
+    /// There is one of that id already.
+    #[error("there is a conversation {id:?} already; choose another id, or delete it first")]
+    Exists {
+        /// The conversation.
+        id: String,
+    },
+    /// Nobody left it in the middle of a run.
+    #[error("the conversation {id:?} is {}: no worker died on it, and there is nothing to recover", state.as_str())]
+    NothingToRecover {
+        /// The conversation.
+        id: String,
+        /// What goes on with it.
+        state: State,
+    },
     /// The same answer is being worked on (contract 7.4).
     #[error("this answer to request {request} is being worked on; ask again when that run has ended")]
     AnswerInProgress {
@@ -41,6 +55,12 @@ pub enum ConversationError {
     LeaseLost {
         /// The conversation.
         id: String,
+    },
+    /// The operating system gives no randomness.
+    #[error("the operating system gives no randomness for ids: {reason}")]
+    Entropy {
+        /// What it says.
+        reason: String,
     },
     /// The prompt cannot start a run.
     #[error(transparent)]

@@ -78,9 +78,10 @@ impl Held {
         &self.id
     }
 
-    /// This row changes with the claim.
-    pub(super) fn change(&mut self, row: StoredRequest) {
-        self.changed.push(row);
+    /// These rows change with the claim.
+    pub(super) fn changing(mut self, rows: impl IntoIterator<Item = StoredRequest>) -> Self {
+        self.changed.extend(rows);
+        self
     }
 
     /// The run works on the answers that a dead worker had taken.
@@ -192,7 +193,7 @@ impl Log for Held {
 
 /// 48 random bits, so that each new conversation of one id counts from elsewhere, and every store and language holds
 /// the number exactly.
-fn birth() -> u64 {
+pub(super) fn birth() -> u64 {
     // The ids of the run were drawn from the same source just before, so it does not fail.
     let drawn = getrandom::u64().unwrap_or_else(|_| now_ms().cast_unsigned());
     (drawn >> 16).max(1)

@@ -9,7 +9,7 @@ use toolrelay_core::id::{CallId, RequestId};
 use toolrelay_core::message::{Body, Message, Pending};
 use toolrelay_core::request::Request;
 use toolrelay_core::run::{Left, Run};
-use toolrelay_core::suspension::Suspension;
+use toolrelay_core::suspension::{self, Suspension};
 use toolrelay_core::transcript::{Transcript, TranscriptError};
 
 use crate::conversation::Replay;
@@ -84,7 +84,7 @@ pub(super) fn transcript_until(
 }
 
 /// The requests that a transcript waits for, in call order.
-pub(super) fn outstanding(transcript: &Transcript) -> Vec<Request> {
+pub(crate) fn outstanding(transcript: &Transcript) -> Vec<Request> {
     if !transcript.is_halted() {
         return Vec::new();
     }
@@ -111,6 +111,15 @@ pub(super) fn open_requests(run: &Run, made_at_ms: i64) -> Vec<StoredRequest> {
         return open;
     }
     for (at, message) in run.transcript().messages().iter().enumerate().skip(run.first()) {
+        add_slot(&mut open, at, message, made_at_ms);
+    }
+    open
+}
+
+/// The requests that a transcript waits for, as rows made at this time.
+pub(super) fn parked_in(transcript: &Transcript, made_at_ms: i64) -> Vec<StoredRequest> {
+    let mut open = Vec::new();
+    for (at, message) in transcript.messages().iter().enumerate() {
         add_slot(&mut open, at, message, made_at_ms);
     }
     open
@@ -145,6 +154,17 @@ fn new_row(request: &Request, pending: &Pending, slot: Slot, made_at_ms: i64) ->
 /// Model turns that were used when the request was made.
 pub(super) fn turns_of(row: &StoredRequest) -> Result<u32, TranscriptError> {
     body_of(row).map(|body| body.turns)
+}
+
+/// The request of a row, as it was made.
+pub(super) fn request_of(row: &StoredRequest) -> Result<Request, TranscriptError> {
+    body_of(row).map(|body| body.request)
+}
+
+/// The request of a row, with the calls only that still wait.
+pub(super) fn rest_of(row: &StoredRequest) -> Result<Request, TranscriptError> {
+    let waiting: Vec<CallId> = row.slots.iter().map(|slot| CallId::new(&slot.call)).collect();
+    Ok(suspension::rest_of(&request_of(row)?, &waiting.iter().collect::<Vec<_>>()))
 }
 
 fn body_of(row: &StoredRequest) -> Result<Kept, TranscriptError> {

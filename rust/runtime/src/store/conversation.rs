@@ -83,6 +83,17 @@ pub enum State {
     Pending,
 }
 
+impl State {
+    /// Its name.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Running => "running",
+            Self::Pending => "pending",
+        }
+    }
+}
+
 /// Who works on a conversation, and for how long that may be believed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lease {

@@ -5,9 +5,11 @@
 mod answers;
 mod at_rest;
 mod claims;
+mod copies;
 mod crashes;
 mod faulty;
 mod recovery;
+mod settling;
 mod submitting;
 mod trouble;
 mod world;

@@ -32,6 +32,8 @@ use toolrelay_runtime::watch::Watcher;
 use crate::faulty::Faulty;
 
 pub(crate) const ID: &str = "c-1";
+/// When the requests of `too_late` expire.
+pub(crate) const PAST: &str = "2020-01-01T00:00:00Z";
 pub(crate) type Ended = Result<Report, RunError>;
 pub(crate) type Answering = fn(&Request) -> Answer;
 
@@ -84,6 +86,7 @@ impl World {
             ("count", ToolKind::Local),
             ("vote", ToolKind::Local),
             ("pay_slowly", ToolKind::Local),
+            ("too_late", ToolKind::Local),
             ("click", ToolKind::Relay),
             ("type", ToolKind::Relay),
         ];
@@ -122,11 +125,14 @@ impl World {
         Self { inline: true, ..self }
     }
 
+    pub(crate) fn conversations(&self) -> Conversations {
+        Conversations::new(Arc::clone(&self.store) as Arc<dyn Store>, "worker", self.lease)
+    }
+
     fn client(&self) -> Client {
-        let store = Arc::clone(&self.store) as Arc<dyn Store>;
         Client {
             model: Arc::new(ScriptedModel(Arc::clone(&self.stage))),
-            conversations: Conversations::new(store, "worker", self.lease),
+            conversations: self.conversations(),
             max_turns: 10,
             timeout: None,
             inline: self.inline,
@@ -134,8 +140,13 @@ impl World {
     }
 
     async fn run(&self, start: Start, stop: CancellationToken) -> Ended {
+        self.run_at(Place::Conversation(ID.into()), start, stop, None).await
+    }
+
+    async fn run_at(&self, place: Place, start: Start, stop: CancellationToken, timeout: Option<Duration>) -> Ended {
+        let client = Client { timeout, ..self.client() };
         let host = ScriptedHost(Arc::clone(&self.stage));
-        self.client().run(Place::Conversation(ID.into()), start, &host, &self.toolkit, stop).await
+        client.run(place, start, &host, &self.toolkit, stop).await
     }
 
     pub(crate) async fn submit(&self, prompt: &str) -> Result<(), RunError> {
@@ -160,6 +171,22 @@ impl World {
 
     pub(crate) async fn go_on(&self) -> Ended {
         self.run(Start::Prompt { prompt: None, on_pending: OnPending::Refuse }, CancellationToken::new()).await
+    }
+
+    /// Asks after the run that has the conversation.
+    pub(crate) async fn ask_in_turn(&self, prompt: &str, stop: CancellationToken, timeout: Option<Duration>) -> Ended {
+        let start = Start::Prompt { prompt: Some(Message::user(prompt)), on_pending: OnPending::Refuse };
+        self.run_at(Place::InTurn(ID.into()), start, stop, timeout).await
+    }
+
+    /// Answers the request that the answer names.
+    pub(crate) async fn answer_alone(&self, id: &str, answer: &Answer, missing: Missing) -> Ended {
+        let start = Start::AnswerAlone { answer: answer.clone(), missing };
+        self.run_at(Place::Conversation(id.into()), start, CancellationToken::new(), None).await
+    }
+
+    pub(crate) async fn recover(&self) -> Ended {
+        self.run(Start::Recover, CancellationToken::new()).await
     }
 
     pub(crate) async fn answer(&self, pending: &Request, answer: &Answer) -> Ended {
@@ -229,12 +256,12 @@ impl Host for ScriptedHost {
         Box::pin(async move {
             yield_now().await;
             match (call.name.as_str(), &call.answer) {
-                ("pay" | "vote" | "pay_slowly", None) => ToolEnd::Parked(Park {
+                ("pay" | "vote" | "pay_slowly" | "too_late", None) => ToolEnd::Parked(Park {
                     kind: "approval".into(),
                     prompt: "pay?".into(),
                     url: None,
                     data: None,
-                    expires_at: None,
+                    expires_at: (call.name == "too_late").then(|| PAST.to_owned()),
                 }),
                 ("slow" | "count" | "vote" | "pay_slowly", _) => {
                     stage.slow.acquire().await.unwrap().forget();

@@ -48,7 +48,10 @@ impl Held {
             if let Some((_, at)) = worked_on.filter(|_| over) {
                 let outcome = Replay::of(run, &waiting).map(|replay| replay.written(&row, *at));
                 let outcome = outcome.or_else(|| row.outcome.clone());
-                rows.insert(row.id.clone(), StoredRequest { settled: !waits, outcome, ..row });
+                // Of a request that was answered in part, what is left.
+                let left = waiting.iter().find(|open| open.id == row.id).map(|open| open.slots.clone());
+                let slots = left.unwrap_or_else(|| row.slots.clone());
+                rows.insert(row.id.clone(), StoredRequest { settled: !waits, outcome, slots, ..row });
             } else if worked_on.is_none() && !waits && (over || row.slots.iter().all(|slot| has_result(slot.seq))) {
                 rows.insert(row.id.clone(), StoredRequest { settled: true, ..row });
             }

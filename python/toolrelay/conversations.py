@@ -1,0 +1,82 @@
+"""What is told of stored conversations: requests that wait, and what a sweep did."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING
+
+from toolrelay._json import decode, encode
+from toolrelay.errors import PayloadError
+from toolrelay.stores import Cursor
+
+if TYPE_CHECKING:
+    from toolrelay._core import RunResult
+    from toolrelay.relay import Request
+    from toolrelay.stores import Order
+
+__all__ = ["PendingPage", "PendingRequest", "Swept"]
+
+
+@dataclass(frozen=True, slots=True)
+class PendingRequest:
+    """A request that waits for an answer, with the calls only that still wait; `made_at` is in UTC."""
+
+    conversation: str
+    request: Request
+    made_at: datetime
+
+    @property
+    def age(self) -> timedelta:
+        """For how long it has waited by now."""
+        return datetime.now(UTC) - self.made_at
+
+
+@dataclass(frozen=True, slots=True)
+class PendingPage:
+    """Some of the requests that wait; `next` is what `after` takes for the ones behind them, None at the end."""
+
+    requests: tuple[PendingRequest, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Swept:
+    """What a sweep did, by the ids of conversations.
+
+    - `recovered`: what a dead worker left and came to an end now, with the result.
+    - `expired`: a request's time was over, and its calls are settled so.
+    - `failed`: what went wrong with a conversation; the others were not held up by it.
+    """
+
+    recovered: dict[str, RunResult] = field(default_factory=dict)
+    expired: list[str] = field(default_factory=list)
+    failed: dict[str, Exception] = field(default_factory=dict)
+
+
+def instant(ms: int) -> datetime:
+    """Milliseconds since 1970 as a time in UTC."""
+    return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=ms)
+
+
+def token(order: Order, cursor: Cursor | None) -> str | None:
+    """A cursor as text that means something to this module alone."""
+    if cursor is None:
+        return None
+    text = encode([order, cursor.at_ms, cursor.conversation, cursor.request])
+    return base64.urlsafe_b64encode(text.encode()).decode()
+
+
+def cursor_of(order: Order, after: str | None) -> Cursor | None:
+    """The cursor that `token` made."""
+    if after is None:
+        return None
+    try:
+        was, at_ms, conversation, request = decode(base64.urlsafe_b64decode(after.encode()))
+        if was == order:
+            return Cursor(at_ms, conversation, request)
+    except (AttributeError, binascii.Error, TypeError, ValueError):
+        pass
+    raise PayloadError(f"after: expected the `next` of a page by {order}", key="after")
