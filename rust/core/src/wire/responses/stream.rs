@@ -155,6 +155,8 @@ impl Stream {
             None => Vec::new(),
         };
         let field = |key: &str| response.iter().rfind(|(known, _)| *known == key).map(|(_, value)| *value);
+        // Some servers end a reply that was cut with the event of a whole one (fault E3).
+        let status = if field(r#""status""#) == Some(r#""incomplete""#) { "incomplete" } else { status };
         let last = field(r#""output""#).and_then(elements).unwrap_or_default();
         let mut body = format!(r#"{{"status":"{status}","#);
         for key in [r#""model""#, r#""usage""#, r#""incomplete_details""#] {
