@@ -25,6 +25,8 @@ pub(crate) enum Fault {
     LostBefore,
     /// The store does not answer, but has got the write.
     LostAfter,
+    /// The store does not answer, and gets the write right before the next one.
+    LostLate,
     /// Another process has the store locked.
     Locked,
 }
@@ -50,6 +52,7 @@ struct Plan {
     loads: usize,
     attempts: usize,
     faults: Vec<(usize, Fault)>,
+    late: Option<Write>,
 }
 
 impl Faulty {
@@ -146,6 +149,11 @@ impl Store for Faulty {
     async fn commit(&self, id: &ConversationId, write: Write) -> Result<(), StoreError> {
         yield_now().await;
         let lost = || StoreError::Unavailable { store: "the test's".into(), reason: "no answer".into() };
+        let late = self.plan.lock().unwrap().late.take();
+        if let Some(late) = late {
+            // What comes of it nobody hears.
+            _ = self.apply(id, late).await;
+        }
         match self.next_fault() {
             None => self.apply(id, write).await?,
             Some(Fault::DieBefore) => self.die().await?,
@@ -159,6 +167,10 @@ impl Store for Faulty {
             }
             Some(Fault::LostAfter) => {
                 self.apply(id, write).await?;
+                return Err(lost());
+            }
+            Some(Fault::LostLate) => {
+                self.plan.lock().unwrap().late = Some(write);
                 return Err(lost());
             }
         }

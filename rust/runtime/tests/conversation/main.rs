@@ -9,6 +9,9 @@ mod copies;
 mod crashes;
 mod faulty;
 mod recovery;
+#[path = "../support/servers.rs"]
+#[allow(dead_code, reason = "these tests stop no server")]
+mod servers;
 mod settling;
 mod submitting;
 mod trouble;

@@ -14,7 +14,7 @@ use crate::world::{World, calls, play, results, says};
 
 #[tokio::test]
 async fn a_lost_commit_is_looked_up_wherever_it_is_lost() {
-    for fault in [Fault::LostBefore, Fault::LostAfter] {
+    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::LostLate] {
         for at in 0..6 {
             for world in World::each(&[calls(&[("a", "note"), ("b", "click")]), says("the end")]) {
                 world.store.fail(at, fault);
@@ -61,7 +61,7 @@ async fn a_store_that_stays_away_ends_the_run_with_what_it_had() {
 
 #[tokio::test]
 async fn a_renewal_that_fails_while_the_lease_lasts_is_made_up_for() {
-    for fault in [Fault::LostBefore, Fault::LostAfter] {
+    for fault in [Fault::LostBefore, Fault::LostAfter, Fault::LostLate] {
         let mut world = World::in_memory(vec![says("well considered")]);
         world.lease = Duration::from_millis(1500);
         world.hold_model();

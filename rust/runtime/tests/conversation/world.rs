@@ -25,11 +25,14 @@ use toolrelay_runtime::client::{Client, Place, Report, RunError, Start};
 use toolrelay_runtime::conversation::Conversations;
 use toolrelay_runtime::host::{AskEnd, Host, ToolCall, ToolEnd};
 use toolrelay_runtime::model::{Model, Session};
-use toolrelay_runtime::store::{MemoryStore, SqliteStore, Store};
+use toolrelay_runtime::store::{
+    MemoryStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore, SqliteStore, Store,
+};
 use toolrelay_runtime::toolkit::{ToolDef, Toolkit};
 use toolrelay_runtime::watch::Watcher;
 
 use crate::faulty::Faulty;
+use crate::servers::{fresh, server};
 
 pub(crate) const ID: &str = "c-1";
 /// When the requests of `too_late` expire.
@@ -115,9 +118,18 @@ impl World {
         Self { _folder: Some(Arc::new(folder)), ..Self::new(Arc::new(store), replies) }
     }
 
-    /// The same scenario over each store.
-    pub(crate) fn each(replies: &[Reply]) -> [Self; 2] {
-        [Self::in_memory(replies.to_vec()), Self::in_sqlite(replies.to_vec())]
+    /// The same scenario over each store; over those on servers if the machine has the servers.
+    pub(crate) fn each(replies: &[Reply]) -> Vec<Self> {
+        let mut worlds = vec![Self::in_memory(replies.to_vec()), Self::in_sqlite(replies.to_vec())];
+        worlds.extend(server("postgres", &[]).map(|url| {
+            let options = PostgresOptions { schema: fresh("test"), ..PostgresOptions::default() };
+            Self::new(Arc::new(PostgresStore::open_with(&url, options).unwrap()), replies.to_vec())
+        }));
+        worlds.extend(server("redis", &[]).map(|url| {
+            let options = RedisOptions { prefix: fresh("test"), ..RedisOptions::default() };
+            Self::new(Arc::new(RedisStore::open_with(&url, options).unwrap()), replies.to_vec())
+        }));
+        worlds
     }
 
     /// The same, with a client that asks inline.

@@ -29,16 +29,33 @@ impl Held {
     }
 
     async fn try_commit(&mut self, write: &Write) -> Result<(), StoreError> {
-        if let Some(doubtful) = self.doubt.clone() {
-            let landed = self.has_landed(&doubtful).await?;
-            self.doubt = None;
-            if landed {
-                self.take_note(&doubtful);
-                if doubtful == *write {
-                    return Ok(());
-                }
-            }
+        let doubt = self.doubt.clone();
+        if let Some(doubtful) = &doubt
+            && self.settles(doubtful, write).await?
+        {
+            return Ok(());
         }
+        match (self.commit_now(write).await, doubt) {
+            // The doubtful one was still on its way when it was looked for.
+            (Err(StoreError::Conflict { .. }), Some(doubtful)) if doubtful.expect == self.version => {
+                if self.settles(&doubtful, write).await? { Ok(()) } else { self.commit_now(write).await }
+            }
+            (ended, _) => ended,
+        }
+    }
+
+    /// Looks a doubtful write up, and notes it if the store took it. Whether it is this write, which
+    /// is settled by that.
+    async fn settles(&mut self, doubtful: &Write, write: &Write) -> Result<bool, StoreError> {
+        let landed = self.has_landed(doubtful).await?;
+        self.doubt = None;
+        if landed {
+            self.take_note(doubtful);
+        }
+        Ok(landed && doubtful == write)
+    }
+
+    async fn commit_now(&mut self, write: &Write) -> Result<(), StoreError> {
         let write = Write { expect: self.version, version: self.next_version(), ..write.clone() };
         match self.store.commit(&self.id, write.clone()).await {
             Ok(()) => {
