@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, NoReturn
 
 from toolrelay._end import end_of
 from toolrelay._inputs import named, native_history, native_json, native_prompt, native_tools, supersedes, waits
-from toolrelay._life import Life
+from toolrelay._life import Life, of
 from toolrelay._start import Start
 from toolrelay._sync import run_here
-from toolrelay.errors import PayloadError
+from toolrelay.errors import PayloadError, ResumeError
 from toolrelay.relay import Answer, Request
 from toolrelay.streams import Stream, SyncStream, told
 
@@ -110,6 +110,36 @@ class Client(Life):
         """
         return await _end(self._answered(toolkit, None, id, pending, answer, missing), on_event)
 
+    async def submit(
+        self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
+    ) -> None:
+        """`ask` without the run: the prompt is checked and durable, no model is called, and another worker goes on.
+
+        `recover`, `ask(None, ...)` or, once the client's `lease` is over, a sweep takes the run up; of several exactly
+        one does. Until then the conversation is `running`.
+        """
+        prompted = native_prompt(prompt), supersedes(on_pending)
+        await of(id, self._native.submit(native_tools(toolkit), copy_context(), id, *prompted))
+
+    async def submit_answer(
+        self, toolkit: Toolkit, id: str, pending: Request | str, answer: Answer, missing: Missing = "error"
+    ) -> None:
+        """`ask_with_answer` without the run: the answer is checked, settled and durable, and another worker goes on.
+
+        Errors are those of `ask_with_answer`; the same answer again is fine once its run has ended. Where calls still
+        wait for other answers there is nothing to go on with yet.
+        """
+        request, wait = named(pending, answer), waits(missing)
+        given = native_json("answer", answer, Answer)
+        try:
+            await of(
+                id,
+                self._native.submit_answer(native_tools(toolkit), copy_context(), id, request, given, wait),
+            )
+        except ResumeError as error:
+            error.pending = pending if isinstance(pending, Request) else None
+            raise
+
     async def run_with_sealed(
         self,
         toolkit: Toolkit,
@@ -203,6 +233,16 @@ class Client(Life):
     ) -> RunResult:
         """`ask_with_answer` for a program without an event loop."""
         return run_here(self.ask_with_answer(toolkit, id, pending, answer, missing))
+
+    def submit_sync(self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error") -> None:
+        """`submit` for a program without an event loop."""
+        run_here(self.submit(prompt, toolkit, id=id, on_pending=on_pending))
+
+    def submit_answer_sync(
+        self, toolkit: Toolkit, id: str, pending: Request | str, answer: Answer, missing: Missing = "error"
+    ) -> None:
+        """`submit_answer` for a program without an event loop."""
+        run_here(self.submit_answer(toolkit, id, pending, answer, missing))
 
     def run_with_sealed_sync(
         self,

@@ -4,7 +4,7 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import assert_type
 
-from toolrelay import Conversation, Request, RunResult, Toolkit, create_in_process_client, relay_tool
+from toolrelay import Conversation, Request, RunResult, Toolkit, answer_output, create_in_process_client, relay_tool
 from toolrelay.conversations import PendingPage, PendingRequest, Swept
 
 toolkit = Toolkit([relay_tool("tide", "high water")])
@@ -34,6 +34,11 @@ async def main() -> None:
     assert_type(await client.restore("c-3", exported), Conversation)
     assert_type(await client.cancel("c-2"), Conversation)
     assert_type(await client.delete("c-2"), bool)
+    halted = await client.get("c-3")
+    answer = answer_output(halted.suspensions[0].id, "4 m")
+    await client.submit_answer(toolkit, "c-3", halted.suspensions[0], answer, "wait")
+    await client.submit("go", toolkit, id="c-4", on_pending="supersede")
+    assert_type(await client.recover(toolkit, "c-4"), RunResult)
     swept = await client.sweep(toolkit, limit=10, at_once=2)
     assert_type(swept, Swept)
     assert_type(swept.recovered, dict[str, RunResult])

@@ -19,7 +19,7 @@ use toolrelay_runtime::model::Model;
 
 use crate::bridge::Port;
 use crate::host::{self, Objects, PyHost};
-use crate::life::Life;
+use crate::life::{Life, tell};
 use crate::model::PyModel;
 use crate::seal::PySealKeys;
 use crate::segment::Segment;
@@ -94,10 +94,7 @@ impl NativeClient {
         in_turn: bool,
         is_watched: bool,
     ) -> PyResult<Segment> {
-        let py = toolkit.py();
-        let prompt = prompt.map(|prompt| message(py, prompt)).transpose()?;
-        let on_pending = if supersede { OnPending::Supersede } else { OnPending::Refuse };
-        let start = Start::Prompt { prompt, on_pending };
+        let start = prompted(toolkit.py(), prompt, supersede)?;
         match conversation {
             Some(id) if in_turn => {
                 self.start_at(toolkit, context, Some(id.clone()), (Place::InTurn(id), start), is_watched)
@@ -120,15 +117,33 @@ impl NativeClient {
         wait: bool,
         is_watched: bool,
     ) -> PyResult<Segment> {
-        let py = toolkit.py();
-        let pending: Option<Request> = pending.map(|json| convert::read(py, "the request", json)).transpose()?;
-        let answer: Answer = convert::read(py, "the answer", answer)?;
-        let missing = if wait { Missing::Wait } else { Missing::Error };
-        let start = match pending {
-            Some(pending) => Start::Answer { pending, answer, missing },
-            None => Start::AnswerAlone { answer, missing },
-        };
+        let start = answered(toolkit.py(), pending, answer, wait)?;
         self.start(toolkit, context, history, conversation, start, is_watched)
+    }
+
+    /// Makes a prompt durable and leaves the run to others.
+    fn submit<'py>(
+        &self,
+        toolkit: &Bound<'py, NativeToolkit>,
+        context: Py<PyAny>,
+        conversation: String,
+        prompt: Option<&str>,
+        supersede: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.leave(toolkit, context, conversation, prompted(toolkit.py(), prompt, supersede)?)
+    }
+
+    /// Makes an answer durable and leaves the run to others.
+    fn submit_answer<'py>(
+        &self,
+        toolkit: &Bound<'py, NativeToolkit>,
+        context: Py<PyAny>,
+        conversation: String,
+        pending: Option<&[u8]>,
+        answer: &[u8],
+        wait: bool,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        self.leave(toolkit, context, conversation, answered(toolkit.py(), pending, answer, wait)?)
     }
 
     /// Starts a segment from a sealed halt and an answer in JSON.
@@ -315,19 +330,51 @@ impl NativeClient {
     ) -> PyResult<Segment> {
         let py = toolkit.py();
         let host = self.host(py, context, conversation, toolkit.get())?;
+        Ok(Segment::start(self.client(py, &host)?, place, start, host, is_watched))
+    }
+
+    fn leave<'py>(
+        &self,
+        toolkit: &Bound<'py, NativeToolkit>,
+        context: Py<PyAny>,
+        conversation: String,
+        start: Start,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = toolkit.py();
+        let host = self.host(py, context, None, toolkit.get())?;
+        let client = self.client(py, &host)?;
+        let PyHost { objects, toolkit, .. } = host;
+        tell(py, objects, async move { client.submit(&conversation, &start, &toolkit).await })
+    }
+
+    fn client(&self, py: Python<'_>, host: &PyHost) -> PyResult<Client> {
         let model: Arc<dyn Model> = match &self.reached {
             Reached::Http(model) => Arc::clone(model) as Arc<dyn Model>,
             Reached::InProcess { system, .. } => Arc::new(PyModel { host: host.clone(), system: system.clone() }),
         };
-        let client = Client {
+        Ok(Client {
             model,
-            conversations: self.conversations(py, &host)?,
+            conversations: self.conversations(py, host)?,
             max_turns: self.max_turns,
             timeout: self.timeout,
             inline: self.wait_for.is_some(),
-        };
-        Ok(Segment::start(client, place, start, host, is_watched))
+        })
     }
+}
+
+fn prompted(py: Python<'_>, prompt: Option<&str>, supersede: bool) -> PyResult<Start> {
+    let prompt = prompt.map(|prompt| message(py, prompt)).transpose()?;
+    Ok(Start::Prompt { prompt, on_pending: if supersede { OnPending::Supersede } else { OnPending::Refuse } })
+}
+
+fn answered(py: Python<'_>, pending: Option<&[u8]>, answer: &[u8], wait: bool) -> PyResult<Start> {
+    let pending: Option<Request> = pending.map(|json| convert::read(py, "the request", json)).transpose()?;
+    let answer: Answer = convert::read(py, "the answer", answer)?;
+    let missing = if wait { Missing::Wait } else { Missing::Error };
+    Ok(match pending {
+        Some(pending) => Start::Answer { pending, answer, missing },
+        None => Start::AnswerAlone { answer, missing },
+    })
 }
 
 fn message(py: Python<'_>, prompt: &str) -> PyResult<Message> {

@@ -53,7 +53,8 @@ impl PyConversation {
 
     #[getter]
     fn worker(&self) -> Option<&str> {
-        self.known.lease.as_ref().map(|lease| lease.owner.as_str())
+        // A run that was left to others has a lease that nobody owns.
+        self.known.lease.as_ref().map(|lease| lease.owner.as_str()).filter(|owner| !owner.is_empty())
     }
 
     #[getter]

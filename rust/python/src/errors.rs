@@ -156,7 +156,7 @@ fn resume_error(py: Python<'_>, error: &ResumeError) -> PyErr {
 }
 
 /// The exception for a conversation that does not go on.
-pub(crate) fn conversation_error(py: Python<'_>, error: &ConversationError, raised: Option<PyErr>) -> PyErr {
+fn conversation_error(py: Python<'_>, error: &ConversationError, raised: Option<PyErr>) -> PyErr {
     let text = error.to_string();
     let about = |class: &str, request: &str| with(py, class, &text, &[("request_id", object(py, request))]);
     match error {

@@ -6,6 +6,7 @@ use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use toolrelay_core::transcript::Transcript;
+use toolrelay_runtime::client::RunError;
 use toolrelay_runtime::conversation::{ConversationError, Conversations, Known, Page, Waiting};
 use toolrelay_runtime::store::{ConversationId, Cursor};
 
@@ -99,13 +100,25 @@ impl Life {
     {
         let Self { conversations, objects } = self;
         let work = work(conversations);
-        future_into_py(py, async move { Ok::<_, PyErr>(Told { outcome: work.await, objects }) })
+        tell(py, objects, async move { Ok(work.await?) })
     }
+}
+
+/// Waits for work on a conversation. The objects are let go of behind its outcome.
+pub(crate) fn tell<'py, T>(
+    py: Python<'py>,
+    objects: Arc<Objects>,
+    work: impl Future<Output = Result<T, RunError>> + Send + 'static,
+) -> PyResult<Bound<'py, PyAny>>
+where
+    T: for<'a> IntoPyObject<'a> + Send + 'static,
+{
+    future_into_py(py, async move { Ok::<_, PyErr>(Told { outcome: work.await, objects }) })
 }
 
 /// What came of it, turned into Python on the loop's thread.
 struct Told<T> {
-    outcome: Result<T, ConversationError>,
+    outcome: Result<T, RunError>,
     objects: Arc<Objects>,
 }
 
@@ -116,7 +129,7 @@ impl<'py, T: IntoPyObject<'py>> IntoPyObject<'py> for Told<T> {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         let Self { outcome, objects } = self;
-        let value = outcome.map_err(|error| errors::conversation_error(py, &error, objects.take_store_failure()))?;
+        let value = outcome.map_err(|error| errors::run_error(py, &error, objects.take_store_failure()))?;
         value.into_bound_py_any(py)
     }
 }
