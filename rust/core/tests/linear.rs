@@ -85,8 +85,8 @@ const GEMINI_START: &[&str] =
     &[r#"{"candidates":[{"content":{"parts":[{"functionCall":{"name":"n","willContinue":true}}]}}]}"#];
 const GEMINI_END: &[&str] = &[r#"{"candidates":[{"finishReason":"STOP"}]}"#];
 
-/// A call whose arguments come in so many pieces of 18 bytes, on every wire.
-fn calls(count: usize) -> Vec<(Style, String)> {
+/// A call whose arguments come in so many pieces of 18 bytes.
+fn call(style: Style, count: usize) -> String {
     let openai = |at: usize| {
         let named = if at == 0 { r#""id":"k","# } else { "" };
         let name = if at == 0 { r#""name":"n","# } else { "" };
@@ -108,12 +108,12 @@ fn calls(count: usize) -> Vec<(Style, String)> {
             r#"{{"candidates":[{{"content":{{"parts":[{{"functionCall":{{"partialArgs":[{argument}],"willContinue":true}}}}]}}}}]}}"#
         )
     };
-    vec![
-        (Style::OpenAi, stream(&[], count, openai, OPENAI_END)),
-        (Style::OpenAiResponses, stream(RESPONSES_START, count, responses, RESPONSES_END)),
-        (Style::Anthropic, stream(ANTHROPIC_START, count, anthropic, ANTHROPIC_END)),
-        (Style::Gemini, stream(GEMINI_START, count, gemini, GEMINI_END)),
-    ]
+    match style {
+        Style::OpenAi => stream(&[], count, openai, OPENAI_END),
+        Style::OpenAiResponses => stream(RESPONSES_START, count, responses, RESPONSES_END),
+        Style::Anthropic => stream(ANTHROPIC_START, count, anthropic, ANTHROPIC_END),
+        Style::Gemini => stream(GEMINI_START, count, gemini, GEMINI_END),
+    }
 }
 
 /// So many calls, or content blocks, or parts, or fields within fields: whatever a stream may have many of.
@@ -157,6 +157,15 @@ fn many(count: usize) -> Vec<(Style, String)> {
             r#"{{"functionCall":{{"partialArgs":[{{"jsonPath":"$.a[{at}].b","numberValue":1}}],"willContinue":true}}}}"#
         ))
     };
+    let begun = |at| {
+        format!(
+            r#"{{"type":"response.output_item.added","output_index":{at},"item":{{"id":"i{at}","type":"function_call","name":"n"}}}}"#
+        )
+    };
+    let said =
+        |at| format!(r#"{{"type":"response.output_text.delta","item_id":"m","content_index":{at},"delta":"x"}}"#);
+    let responses: [&dyn Fn(usize) -> String; 2] = [&begun, &said];
+    all.extend(responses.map(|event| (Style::OpenAiResponses, stream(&[], count, event, RESPONSES_END))));
     let gemini: [&dyn Fn(usize) -> String; 4] = [&kinds, &signed, &whole, &items];
     all.extend(gemini.map(|event| (Style::Gemini, stream(GEMINI_START, count, event, GEMINI_END))));
     all.extend(openai.map(|event| (Style::OpenAi, stream(&[], count, event, OPENAI_END))));
@@ -166,30 +175,30 @@ fn many(count: usize) -> Vec<(Style, String)> {
 /// One test, as there is one count.
 #[test]
 fn work_and_memory_grow_with_the_bytes() {
-    for ((style, body), (_, half)) in calls(40_000).into_iter().zip(calls(20_000)) {
-        for piece in [1_400, body.len()] {
-            let (reply, whole) = cost(style, &body, piece);
-            let arguments = reply.calls[0].arguments.len();
-            // As JSON, which some styles have in a string.
-            assert_eq!(arguments, if style == Style::Gemini { 40_000 * 21 + 8 } else { 40_000 * 18 });
-            let (_, half) = cost(style, &half, piece);
-            let told = format!("{style:?}: {} bytes in all, {} at most", whole.total, whole.peak);
-            assert!(whole.total < half.total * 21 / 10, "{told}, {} for the half", half.total);
-            assert!(whole.total < body.len() * 8 && whole.peak < arguments * 12, "{told}");
-        }
+    for style in Style::ALL {
+        let count = if style == Style::OpenAi { 40_000 } else { 8_000 };
+        let body = call(style, count);
+        let (reply, whole) = cost(style, &body, 1_400);
+        let (_, half) = cost(style, &call(style, count / 2), 1_400);
+        let arguments = reply.calls[0].arguments.len();
+        // As JSON, which some styles have in a string.
+        assert_eq!(arguments, if style == Style::Gemini { count * 21 + 8 } else { count * 18 });
+        let told = format!("{style:?}: {} bytes in all, {} at most", whole.total, whole.peak);
+        assert!(whole.total < half.total * 21 / 10, "{told}, {} for the half", half.total);
+        assert!(whole.total < body.len() * 8 && whole.peak < arguments * 12, "{told}");
     }
 
     let text = "0123456789abcdef".repeat(5 << 16);
     let event = format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}},"finish_reason":"stop"}}]}}"#);
     let body = stream(&[&event], 0, |_| String::new(), &[]);
-    for piece in [100, 16_384, body.len()] {
+    for piece in [1_400, body.len()] {
         let (reply, cost) = cost(Style::OpenAi, &body, piece);
         assert_eq!(reply.text.len(), 5 << 20);
         let told = format!("{} bytes in all, {} at most", cost.total, cost.peak);
         assert!(cost.total < body.len() * 12 && cost.peak < body.len() * 8, "{told}");
     }
 
-    for (at, ((style, body), (_, half))) in many(8_000).iter().zip(many(4_000)).enumerate() {
+    for (at, ((style, body), (_, half))) in many(2_000).iter().zip(many(1_000)).enumerate() {
         let (_, whole) = cost(*style, body, body.len());
         let (_, half) = cost(*style, &half, half.len());
         assert!(whole.total < half.total * 22 / 10, "{at}: {} bytes, {} for the half", whole.total, half.total);

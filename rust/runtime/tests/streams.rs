@@ -6,6 +6,8 @@
 mod crew;
 #[path = "streams/scene.rs"]
 mod scene;
+#[path = "streams/silence.rs"]
+mod silence;
 mod support;
 
 use std::sync::Arc;
@@ -15,7 +17,6 @@ use crew::{Crew, gives, toolkit};
 use scene::{Audience, Provider, client, watch, watch_until};
 use support::{Reply, Server};
 use tokio::task::yield_now;
-use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use toolrelay_core::id::CallId;
 use toolrelay_core::reply::Usage;
@@ -39,7 +40,6 @@ const CALLS: &str = r#"{"choices":[{"index":0,"delta":{},"finish_reason":"tool_c
 const TALLY: &str = r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"k1","type":"function","function":{"name":"tally","arguments":""}}]}}]}"#;
 const ARGUMENTS: &str =
     r#"{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"n\":1}"}}]}}]}"#;
-const PING: &str = ": ping\n\n";
 
 fn text(text: &str) -> Delta {
     Delta::Text(text.to_owned())
@@ -224,63 +224,6 @@ async fn d20_an_error_before_anything_was_told_is_tried_again() {
     let (client, tools) = (client(&provider, Style::OpenAi), toolkit(&[]));
     let report = watch(&client, &tools, &idle(), &audience).await.unwrap();
     assert_eq!((report.text.as_str(), provider.left()), ("Hel", 0));
-}
-
-#[tokio::test(start_paused = true)]
-async fn d21_pings_do_not_hide_a_stream_that_is_stuck() {
-    let (provider, audience) = (Provider::default(), Audience::new());
-    let feed = provider.stream();
-    let (client, tools, crew) = (client(&provider, Style::OpenAi), toolkit(&[]), idle());
-    let begun = Instant::now();
-    let feeding = async {
-        feed.send(HEL).await;
-        while tokio::time::timeout(Duration::from_secs(5), feed.closed()).await.is_err() {
-            feed.send_raw(PING).await;
-        }
-    };
-    let (report, ()) = tokio::join!(watch(&client, &tools, &crew, &audience), feeding);
-    let report = report.unwrap();
-    let failure = failure(&report);
-    assert_eq!((failure.kind, failure.partial_text.as_deref()), (FailureKind::Timeout, Some("Hel")));
-    assert!(failure.message.contains("nothing of the reply arrived within 600s"), "{failure}");
-    assert_eq!(begun.elapsed().as_secs(), 600);
-}
-
-#[tokio::test(start_paused = true)]
-async fn d21_a_long_silence_before_content_is_no_failure_and_content_starts_the_time_anew() {
-    let (provider, audience) = (Provider::default(), Audience::new());
-    let feed = provider.stream();
-    let (client, tools, crew) = (client(&provider, Style::OpenAi), toolkit(&[]), idle());
-    let feeding = async {
-        for _ in 0..4 {
-            tokio::time::sleep(Duration::from_mins(9)).await;
-            feed.send(HEL).await;
-        }
-        feed.send(STOP).await;
-        drop(feed);
-    };
-    let (report, ()) = tokio::join!(watch(&client, &tools, &crew, &audience), feeding);
-    assert_eq!(report.unwrap().text, "HelHelHelHel");
-}
-
-#[tokio::test(start_paused = true)]
-async fn d21_a_watcher_may_take_its_time() {
-    let (provider, audience) = (Provider::default(), Audience::with_room(1));
-    let feed = provider.stream();
-    let (client, tools, crew) = (client(&provider, Style::OpenAi), toolkit(&[]), idle());
-    let feeding = async {
-        feed.send(HEL).await;
-        tokio::time::sleep(Duration::from_hours(5)).await;
-        audience.make_room();
-        tokio::time::sleep(Duration::from_mins(9)).await;
-        feed.send(LO).await;
-        audience.make_room();
-        feed.send(STOP).await;
-        drop(feed);
-        audience.make_room();
-    };
-    let (report, ()) = tokio::join!(watch(&client, &tools, &crew, &audience), feeding);
-    assert_eq!(report.unwrap().text, "Hello");
 }
 
 #[tokio::test]

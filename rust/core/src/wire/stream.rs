@@ -79,6 +79,9 @@ pub(super) trait Assembly: fmt::Debug + Send {
     /// Whether the wire's own last event was seen.
     fn is_complete(&self) -> bool;
 
+    /// How many bytes of content came, told or not.
+    fn content(&self) -> usize;
+
     /// The body as the provider would have sent it without streaming; `None` if the reply was cut.
     fn into_body(self: Box<Self>) -> Option<String>;
 }
@@ -134,6 +137,12 @@ impl StreamDecoder {
         self.is_over || self.assembly.is_complete()
     }
 
+    /// How many bytes of content came so far, told or not, as they stand in the events. It grows with all that
+    /// becomes a part of the reply, and not with signs of life (fault D21).
+    pub fn content(&self) -> usize {
+        self.assembly.content()
+    }
+
     /// The reply, once the body has ended or is complete; or the failure that says it was cut. Nothing
     /// of a cut reply becomes a [`Reply`] (fault D19).
     pub fn finish(self) -> Result<Reply, ProviderFailure> {
@@ -152,6 +161,11 @@ impl StreamDecoder {
 /// An event that cannot be read.
 pub(super) fn unreadable() -> ProviderFailure {
     malformed("an event of the stream cannot be read")
+}
+
+/// How many bytes of a JSON value are content: none of one that says nothing.
+pub(super) fn content_of(value: &str) -> usize {
+    if matches!(value, "null" | r#""""# | "[]" | "{}") { 0 } else { value.len() }
 }
 
 /// What Chat Completions sends last, and some servers on other wires too.

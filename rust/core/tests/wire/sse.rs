@@ -117,3 +117,52 @@ fn unreadable_events_are_failures() {
         assert_eq!(streamed(STYLE, &body).reply.unwrap_err().kind, FailureKind::Malformed);
     }
 }
+
+/// Fault D21: what becomes a part of the reply is content, told or not; the rest are signs of life.
+#[test]
+fn d21_signs_of_life_are_no_content() {
+    let openai = |delta: &str| format!(r#"{{"choices":[{{"index":0,"delta":{delta},"finish_reason":null}}]}}"#);
+    let gemini = |parts: &str| format!(r#"{{"candidates":[{{"content":{{"parts":[{parts}]}}}}]}}"#);
+    let table: [(Style, &[String], &[String]); 4] = [
+        (
+            Style::OpenAi,
+            &[
+                openai("{}"),
+                openai(r#"{"role":"assistant","content":"","tool_calls":[],"x":null}"#),
+                r#"{"choices":[]}"#.into(),
+            ],
+            &[openai(r#"{"content":"x"}"#), openai(r#"{"mystery":7}"#), openai(r#"{"tool_calls":[{"id":"k"}]}"#)],
+        ),
+        (
+            Style::Anthropic,
+            &[r#"{"type":"ping"}"#.into(), r#"{"type":"message_start","message":{"model":"m"}}"#.into()],
+            &[
+                r#"{"type":"content_block_start","index":0,"content_block":{"type":"mystery"}}"#.into(),
+                r#"{"type":"content_block_delta","index":0,"delta":{"type":"mystery_delta","x":"y"}}"#.into(),
+            ],
+        ),
+        (
+            Style::OpenAiResponses,
+            &[r#"{"type":"response.created","response":{"output":[]}}"#.into(), r#"{"type":"keepalive"}"#.into()],
+            &[
+                r#"{"type":"response.output_item.added","item":{"id":"x","type":"mystery"}}"#.into(),
+                r#"{"type":"response.output_text.delta","item_id":"y","delta":"x"}"#.into(),
+            ],
+        ),
+        (
+            Style::Gemini,
+            &[gemini(""), gemini(r#"{"text":""}"#), r#"{"usageMetadata":{"promptTokenCount":3}}"#.into()],
+            &[gemini(r#"{"text":"x"}"#), gemini(r#"{"mystery":1}"#)],
+        ),
+    ];
+    for (style, alive, said) in table {
+        let mut decoder = style.stream(1_000);
+        let mut grown = |event: &String| {
+            let before = decoder.content();
+            decoder.feed(format!(": ping\n\ndata: {event}\n\n").as_bytes(), &mut drop).unwrap();
+            decoder.content() > before
+        };
+        assert!(!alive.iter().any(&mut grown), "{style:?}");
+        assert!(said.iter().all(&mut grown), "{style:?}");
+    }
+}

@@ -28,8 +28,6 @@ pub(super) struct Reading {
 struct Streamed {
     decoder: StreamDecoder,
     limit: usize,
-    /// How much content there is so far.
-    size: usize,
     /// The visible text so far.
     text: String,
     /// What the watcher is told next.
@@ -61,7 +59,7 @@ impl Reading {
     async fn read_stream(&self, response: &mut HttpResponse) -> Result<Reply, ProviderFailure> {
         let limit = response.limit();
         let decoder = self.style.stream(limit);
-        let mut reply = Streamed { decoder, limit, size: 0, text: String::new(), told: Vec::new(), was_told: false };
+        let mut reply = Streamed { decoder, limit, text: String::new(), told: Vec::new(), was_told: false };
         let ended = self.read_pieces(response, &mut reply).await;
         let Streamed { decoder, text, was_told, .. } = reply;
         // What breaks behind the mark of a complete reply does not undo it.
@@ -86,7 +84,7 @@ impl Reading {
                 watcher.room().await;
                 heard += asked.elapsed();
             }
-            let size = reply.size;
+            let content = reply.decoder.content();
             let Ok(chunk) = timeout_at(heard + self.progress_timeout, response.chunk()).await else {
                 return Err(stuck(self.progress_timeout));
             };
@@ -97,7 +95,7 @@ impl Reading {
             if matches!(taken?, Arrived::End) || reply.decoder.is_complete() {
                 return Ok(());
             }
-            if reply.size > size {
+            if reply.decoder.content() > content {
                 heard = Instant::now();
             }
         }
@@ -127,19 +125,14 @@ impl Streamed {
     }
 
     fn feed(&mut self, bytes: &[u8]) -> Result<(), ProviderFailure> {
-        let Self { decoder, size, text, told, limit, .. } = self;
+        let Self { decoder, text, told, limit, .. } = self;
         decoder.feed(bytes, &mut |delta| {
-            *size += match &delta {
-                Delta::Text(more) => {
-                    text.push_str(more);
-                    more.len()
-                }
-                Delta::Reasoning(more) | Delta::Arguments { text: more, .. } => more.len(),
-                Delta::CallStarted { name, .. } => name.len(),
-            };
+            if let Delta::Text(more) = &delta {
+                text.push_str(more);
+            }
             told.push(Told::Delta(delta));
         })?;
-        if size > limit {
+        if decoder.content() > *limit {
             return Err(ProviderFailure::new(FailureKind::TooLarge, format!("more than {limit} bytes of content")));
         }
         Ok(())

@@ -10,7 +10,7 @@ use crate::json::scan::{Scan, fields};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
 use crate::wire::malformed;
-use crate::wire::stream::{Assembly, Delta, Event, unreadable};
+use crate::wire::stream::{Assembly, Delta, Event, content_of, unreadable};
 
 /// What came so far. Values are JSON texts.
 #[derive(Debug, Default)]
@@ -23,6 +23,8 @@ pub(in crate::wire) struct Stream {
     places: BTreeMap<u64, usize>,
     calls: usize,
     is_complete: bool,
+    /// How many bytes of content came.
+    content: usize,
 }
 
 #[derive(Debug)]
@@ -82,8 +84,11 @@ impl Assembly for Stream {
         let read = Read::of(event.data).ok_or_else(unreadable)?;
         match read.kind.unwrap_or(event.name) {
             "content_block_delta" => {
+                let fields = read.delta.and_then(fields).ok_or_else(unreadable)?;
+                let said = fields.iter().filter(|(key, _)| *key != r#""type""#);
+                self.content += said.map(|(_, value)| content_of(value)).sum::<usize>();
                 let block = self.block(read.index)?;
-                for (key, value) in read.delta.and_then(fields).ok_or_else(unreadable)? {
+                for (key, value) in fields {
                     block.merge(key, value);
                 }
                 if block.fields.is_full() {
@@ -93,6 +98,7 @@ impl Assembly for Stream {
             }
             "content_block_start" => {
                 let block = read.content_block.unwrap_or_default();
+                self.content += block.len();
                 self.start(read.index, block, Object::new(block).ok_or_else(unreadable)?, tell);
             }
             "content_block_stop" => self.block(read.index)?.tell_rest(tell),
@@ -113,6 +119,10 @@ impl Assembly for Stream {
 
     fn is_complete(&self) -> bool {
         self.is_complete
+    }
+
+    fn content(&self) -> usize {
+        self.content
     }
 
     fn into_body(self: Box<Self>) -> Option<String> {
@@ -154,7 +164,7 @@ impl Stream {
     /// Counts are totals: a later one counts, but for one that was not made.
     fn count(&mut self, usage: Option<&str>) {
         for (key, value) in usage.and_then(fields).unwrap_or_default() {
-            if !matches!(value, "null" | "0") {
+            if !matches!(value, "null" | "0") && !self.usage.is_full() {
                 self.usage.set(key, Value::new(value));
             }
         }

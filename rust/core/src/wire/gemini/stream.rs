@@ -22,6 +22,8 @@ pub(in crate::wire) struct Stream {
     /// How many calls there are.
     calls: usize,
     is_finished: bool,
+    /// How many bytes of content came.
+    content: usize,
 }
 
 #[derive(Debug)]
@@ -55,6 +57,10 @@ impl Assembly for Stream {
 
     fn is_complete(&self) -> bool {
         false
+    }
+
+    fn content(&self) -> usize {
+        self.content
     }
 
     fn into_body(mut self: Box<Self>) -> Option<String> {
@@ -122,6 +128,7 @@ impl Stream {
     }
 
     fn part(&mut self, part: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
+        self.content += if part == r#"{"text":""}"# { 0 } else { part.len() };
         let (mut text, mut call) = (None, None);
         let (mut is_thought, mut is_text_alone) = (false, true);
         if part.starts_with('{') {

@@ -11,7 +11,7 @@ use crate::json::scan::{Scan, elements, fields};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
 use crate::wire::malformed;
-use crate::wire::stream::{Assembly, Delta, Event, unreadable};
+use crate::wire::stream::{Assembly, Delta, Event, content_of, unreadable};
 
 /// What came so far. Values are JSON texts.
 #[derive(Debug, Default)]
@@ -27,6 +27,8 @@ pub(in crate::wire) struct Stream {
     told_parts: ToldParts,
     /// Whether there is text: a refusal is the text only where there is none.
     has_text: bool,
+    /// How many bytes of content came.
+    content: usize,
 }
 
 impl Assembly for Stream {
@@ -60,6 +62,10 @@ impl Assembly for Stream {
         false
     }
 
+    fn content(&self) -> usize {
+        self.content
+    }
+
     fn into_body(mut self: Box<Self>) -> Option<String> {
         let reason = self.finish_reason?;
         if !self.calls.is_empty() {
@@ -83,8 +89,9 @@ impl Assembly for Stream {
 impl Stream {
     fn delta(&mut self, delta: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
         for (key, value) in fields(delta).ok_or_else(unreadable)? {
+            self.content += if key == r#""role""# { 0 } else { content_of(value) };
             match key {
-                r#""content""# => self.content(value, tell),
+                r#""content""# => self.say(value, tell),
                 r#""tool_calls""# if value != "null" => {
                     for entry in elements(value).ok_or_else(unreadable)? {
                         if self.calls.is_empty() {
@@ -110,7 +117,7 @@ impl Stream {
     }
 
     /// Text, or a list of parts; text among parts is a part. Anything else says nothing.
-    fn content(&mut self, piece: &str, tell: &mut dyn FnMut(Delta)) {
+    fn say(&mut self, piece: &str, tell: &mut dyn FnMut(Delta)) {
         if !piece.starts_with(['"', '[']) && piece != "null" {
             return;
         }

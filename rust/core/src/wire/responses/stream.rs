@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use self::item::Item;
 use crate::json::scan::{Scan, elements, fields};
 use crate::wire::failure::{FailureKind, ProviderFailure};
-use crate::wire::stream::{Assembly, Delta, Event, unreadable};
+use crate::wire::stream::{Assembly, Delta, Event, content_of, unreadable};
 
 /// What came so far.
 #[derive(Debug, Default)]
@@ -25,6 +25,8 @@ pub(in crate::wire) struct Stream {
     calls: usize,
     /// The body of the plain reply.
     body: Option<String>,
+    /// How many bytes of content came.
+    content: usize,
 }
 
 /// One event. Values are JSON texts.
@@ -70,6 +72,7 @@ impl Assembly for Stream {
     fn take(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
         let read = Read::of(event.data).ok_or_else(unreadable)?;
         let kind = read.kind.unwrap_or(event.name);
+        self.content += [read.item, read.delta, read.whole].into_iter().flatten().map(content_of).sum::<usize>();
         match kind {
             "response.output_item.added" => self.begin(&read, tell)?,
             "response.output_item.done" => {
@@ -97,6 +100,10 @@ impl Assembly for Stream {
 
     fn is_complete(&self) -> bool {
         self.body.is_some()
+    }
+
+    fn content(&self) -> usize {
+        self.content
     }
 
     fn into_body(self: Box<Self>) -> Option<String> {
