@@ -129,6 +129,14 @@ async def test_d20_nothing_is_lost_where_nothing_was_told(server):
     assert (joined(events, TextDelta), len(server.requests)) == ("Hello", 3)
 
 
+async def test_a_run_whose_time_is_over_ends_with_its_limit(server):
+    server.script(stream(delta(content="Hel"), hangs=True))
+    events = await read(client_of(server, timeout=0.3).stream("go", NO_TOOLS))
+    assert events == [TextDelta("Hel"), Done(events[-1].result)]
+    assert (events[-1].result.limit, len(events[-1].result.messages)) == ("timeout", 1)
+    assert await asyncio.to_thread(server.left_by_client.wait, 5)
+
+
 async def test_a_refused_start_is_an_error_of_the_first_event():
     client, _ = client_for()
     halted = await client_for(says(call("tide")))[0].run("go", HARBOUR)

@@ -8,14 +8,12 @@ mod crew;
 mod scene;
 #[path = "streams/silence.rs"]
 mod silence;
+#[path = "streams/sockets.rs"]
+mod sockets;
 mod support;
-
-use std::sync::Arc;
-use std::time::Duration;
 
 use crew::{Crew, gives, toolkit};
 use scene::{Audience, Provider, client, watch, watch_until};
-use support::{Reply, Server};
 use tokio::task::yield_now;
 use tokio_util::sync::CancellationToken;
 use toolrelay_core::id::CallId;
@@ -25,11 +23,7 @@ use toolrelay_core::run::io::{Failure, ModelFailure, Outcome};
 use toolrelay_core::wire::Style;
 use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
 use toolrelay_core::wire::stream::Delta;
-use toolrelay_runtime::client::{Client, Report};
-use toolrelay_runtime::http::{HttpOptions, HttpTransport};
-use toolrelay_runtime::http_model::{HttpModel, HttpModelConfig};
-use toolrelay_runtime::retry::RetryPolicy;
-use toolrelay_runtime::toolkit::Toolkit;
+use toolrelay_runtime::client::Report;
 use toolrelay_runtime::watch::Told;
 
 const HEL: &str = r#"{"choices":[{"index":0,"delta":{"content":"Hel"}}]}"#;
@@ -277,64 +271,4 @@ async fn a_run_that_is_stopped_in_mid_stream_closes_it_and_keeps_nothing_of_it()
     let (report, ()) = tokio::join!(watch_until(&client, &tools, &crew, &audience, stop.clone()), feeding);
     let report = report.unwrap();
     assert_eq!((&report.outcome, shape(&report)), (&Outcome::Cancelled, vec!["user".to_owned()]));
-}
-
-fn over_sockets(server: &Server, reply_limit: usize) -> Client {
-    let config = HttpModelConfig {
-        retry: RetryPolicy { retries: 0, ..RetryPolicy::default() },
-        ..HttpModelConfig::new(Style::OpenAi, server.url("/v1"), "m-1", "")
-    };
-    let transport = HttpTransport::new(HttpOptions { reply_limit, ..HttpOptions::default() });
-    let model = Arc::new(HttpModel::new(config, Arc::new(transport)).unwrap());
-    Client { model, ..client(&Provider::default(), Style::OpenAi) }
-}
-
-fn streams(events: &[&str]) -> Reply {
-    let events = events.iter().map(|event| format!("data: {event}\n\n"));
-    Reply::status(200).type_of("text/event-stream").chunks(events, Duration::ZERO)
-}
-
-#[tokio::test]
-async fn a_stream_is_asked_for_and_gives_its_connection_back() {
-    let server = Server::answering(|_| streams(&[HEL, STOP, "[DONE]"]).at_once());
-    let (client, tools) = (over_sockets(&server, 1_000), Toolkit::default());
-    for _ in 0..3 {
-        let audience = Audience::new();
-        assert_eq!(watch(&client, &tools, &idle(), &audience).await.unwrap().text, "Hel");
-        assert_eq!(audience.deltas(), [text("Hel")]);
-    }
-    assert_eq!(server.connections(), 1);
-    let body = r#"{"model":"m-1","stream":true,"stream_options":{"include_usage":true},"messages":[{"role":"user","content":"go"}]}"#;
-    assert_eq!(server.bodies(), [body; 3]);
-}
-
-#[tokio::test]
-async fn the_end_of_a_body_that_does_not_come_is_not_waited_for() {
-    let whole = streams(&[HEL, STOP, "[DONE]"]);
-    let server = Server::script([whole.clone().stall_at(whole.len() - 5), whole]);
-    let (client, tools) = (over_sockets(&server, 1_000), toolkit(&[]));
-    for connections in [1, 2] {
-        assert_eq!(watch(&client, &tools, &idle(), &Audience::new()).await.unwrap().text, "Hel");
-        assert_eq!(server.connections(), connections);
-    }
-    assert!(tokio::task::spawn_blocking(move || server.saw_hangups(1)).await.unwrap(), "it is given up soon");
-}
-
-#[tokio::test]
-async fn an_event_and_the_content_of_a_stream_have_a_limit() {
-    let long = HEL.replace("Hel", &"l".repeat(600));
-    for (events, limit) in [(vec![long.as_str()], 500), (vec![long.as_str(), &long, STOP, "[DONE]"], 1_000)] {
-        let server = Server::script([streams(&events)]);
-        let (client, tools) = (over_sockets(&server, limit), toolkit(&[]));
-        let report = watch(&client, &tools, &idle(), &Audience::new()).await.unwrap();
-        assert_eq!((failure(&report).kind, shape(&report)), (FailureKind::TooLarge, vec!["user".to_owned()]));
-    }
-}
-
-#[tokio::test]
-async fn a_compressed_stream_is_refused() {
-    let server = Server::script([streams(&[HEL]).header("content-encoding", "gzip")]);
-    let (client, tools) = (over_sockets(&server, 1_000), toolkit(&[]));
-    let report = watch(&client, &tools, &idle(), &Audience::new()).await.unwrap();
-    assert_eq!(failure(&report).kind, FailureKind::Malformed);
 }

@@ -1,6 +1,7 @@
 //! A client whose provider streams what a test says, and somebody who watches.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -100,6 +101,7 @@ impl Transport for Provider {
 /// Watches a run, and has room for what a test allows.
 pub(crate) struct Audience {
     told: Mutex<Vec<Told>>,
+    times: AtomicUsize,
     changed: tokio::sync::Notify,
     room: Arc<Semaphore>,
 }
@@ -112,7 +114,7 @@ impl Audience {
     /// With room for so many pieces.
     pub(crate) fn with_room(pieces: usize) -> Arc<Self> {
         let room = Arc::new(Semaphore::new(pieces));
-        Arc::new(Self { told: Mutex::default(), changed: tokio::sync::Notify::new(), room })
+        Arc::new(Self { told: Mutex::default(), times: AtomicUsize::new(0), changed: tokio::sync::Notify::new(), room })
     }
 
     pub(crate) fn make_room(&self) {
@@ -121,6 +123,11 @@ impl Audience {
 
     pub(crate) fn told(&self) -> Vec<Told> {
         self.told.lock().unwrap().clone()
+    }
+
+    /// How often it was told something.
+    pub(crate) fn times(&self) -> usize {
+        self.times.load(Ordering::SeqCst)
     }
 
     pub(crate) fn deltas(&self) -> Vec<Delta> {
@@ -146,6 +153,7 @@ impl Audience {
 
 impl Watcher for Audience {
     fn tell(&self, told: Vec<Told>) {
+        self.times.fetch_add(1, Ordering::SeqCst);
         self.told.lock().unwrap().extend(told);
         self.changed.notify_waiters();
     }
