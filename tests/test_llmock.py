@@ -1,6 +1,6 @@
 """Against llmock, a model server that nobody here wrote, which judges its client too (contract 3, 5, 8.1, 8.6)."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -23,6 +23,7 @@ from toolrelay import (
     answer_output,
     define_tool,
 )
+from toolrelay.events import Event, TextDelta
 
 
 class Peer(NamedTuple):
@@ -77,8 +78,25 @@ def client_of(mock: LLMock, peer: Peer, **settings: Any) -> Client:
     return mock.client(peer.style, peer.path, **settings)
 
 
-async def run(client: Client, prompt: str | None, toolkit: Toolkit, **more: Any) -> RunResult:
-    return await client.run(prompt, toolkit, **more)
+Run = Callable[..., Awaitable[RunResult]]
+
+
+@pytest.fixture(params=["plain", "streamed"])
+def run(request: pytest.FixtureRequest) -> Run:
+    """Runs a client with plain replies, or with streamed ones, whose pieces must add up to the texts that stay."""
+
+    async def run(client: Client, prompt: str | None, toolkit: Toolkit) -> RunResult:
+        if request.param == "plain":
+            return await client.run(prompt, toolkit)
+        events: list[Event] = []
+        result = await client.run(prompt, toolkit, on_event=events.append)
+        texts = [message["content"] for message in result.messages if message["role"] == "assistant"]
+        assert "".join(event.text for event in events if isinstance(event, TextDelta)) == "".join(
+            map(str, filter(None, texts))
+        )
+        return result
+
+    return run
 
 
 @define_tool
@@ -88,7 +106,7 @@ async def reef() -> str:
 
 
 @pytest.mark.parametrize("peer", [*PEERS, *IMITATORS, GROQ], ids=lambda peer: peer.name)
-async def test_a_loop_with_parallel_calls_ends_with_the_models_text(mock, peer):
+async def test_a_loop_with_parallel_calls_ends_with_the_models_text(mock, peer, run):
     mock.script(calling(("tally", {"n": 2}), ("reef", {}), ("tally", {"n": 3}), text="all at once"), saying("8 and 9"))
 
     result = await run(client_of(mock, peer), "count", Toolkit([tally, reef]))
@@ -101,7 +119,7 @@ async def test_a_loop_with_parallel_calls_ends_with_the_models_text(mock, peer):
     assert mock.findings == []
 
 
-async def test_a_model_that_picks_a_tool_itself_gets_its_result_and_ends(mock, peer):
+async def test_a_model_that_picks_a_tool_itself_gets_its_result_and_ends(mock, peer, run):
     """The server makes up arguments that fit the schema as it got it."""
     schema = {
         "type": "object",
@@ -120,7 +138,7 @@ async def test_a_model_that_picks_a_tool_itself_gets_its_result_and_ends(mock, p
     assert given == [{"port": "Ames", "days": 2}]
 
 
-async def test_a_halt_resumes_with_the_hosts_output(mock, peer):
+async def test_a_halt_resumes_with_the_hosts_output(mock, peer, run):
     mock.script(calling(("tide", {"port": "Ames"}), ("tally", {})), saying("4 m"))
     toolkit = Toolkit([TIDE, tally])
     client = client_of(mock, peer)
@@ -137,7 +155,7 @@ async def test_a_halt_resumes_with_the_hosts_output(mock, peer):
 
 
 @pytest.mark.parametrize("status", [429, 500, 503, 529])
-async def test_a_passing_failure_is_waited_out(mock, peer, status):
+async def test_a_passing_failure_is_waited_out(mock, peer, run, status):
     """G1, G7: the server finds that its `Retry-After` was kept, and no tool runs twice."""
     ran = []
 
@@ -171,7 +189,7 @@ LASTING = {
 
 
 @pytest.mark.parametrize(("fault", "kind", "attempts"), LASTING.values(), ids=LASTING)
-async def test_a_lasting_failure_is_typed(mock, peer, fault, kind, attempts):
+async def test_a_lasting_failure_is_typed(mock, peer, run, fault, kind, attempts):
     """G4."""
     if kind is ContextOverflowError and peer.style == "anthropic":
         fault = {**fault, "code": None}
@@ -187,7 +205,7 @@ async def test_a_lasting_failure_is_typed(mock, peer, fault, kind, attempts):
 @pytest.mark.parametrize(
     ("kind", "says"), [("malformed_arguments", "invalid arguments"), ("unknown_tool", "unknown tool")]
 )
-async def test_a_broken_call_is_an_error_result_and_the_run_goes_on(mock, kind, says):
+async def test_a_broken_call_is_an_error_result_and_the_run_goes_on(mock, run, kind, says):
     """C2, J10."""
     mock.script(calling(("tide", {"port": "Ames"}), ("tally", {})), saying("sorry"))
     mock.script({"type": "tool_fault", "kind": kind})
@@ -198,7 +216,7 @@ async def test_a_broken_call_is_an_error_result_and_the_run_goes_on(mock, kind, 
     assert says in broken.output
 
 
-async def test_calls_of_a_cut_reply_do_not_run(mock, peer):
+async def test_calls_of_a_cut_reply_do_not_run(mock, peer, run):
     """E3."""
     cut = {**calling(("tally", {}), ("tide", {})), "finish_reason": "length"}
     mock.script(cut, saying("again"), cut, cut, cut)
@@ -209,13 +227,13 @@ async def test_calls_of_a_cut_reply_do_not_run(mock, peer):
         await run(client, "count", Toolkit([TIDE, tally]))
 
 
-async def test_a_server_that_is_silent_for_too_long_is_asked_again(mock, peer):
+async def test_a_server_that_is_silent_for_too_long_is_asked_again(mock, peer, run):
     mock.script({"type": "delay", "seconds": 2.0}, saying("late"), saying("in time"))
     result = await run(client_of(mock, peer, read_timeout=0.3), "hi", NO_TOOLS)
     assert result.text == "in time"
 
 
-async def test_a_server_that_stays_silent_is_a_timeout_error(mock, peer):
+async def test_a_server_that_stays_silent_is_a_timeout_error(mock, peer, run):
     mock.script({"type": "delay", "seconds": 2.0})
     with pytest.raises(ProviderTimeoutError):
         await run(client_of(mock, peer, read_timeout=0.2, retries=0), "hi", NO_TOOLS)
