@@ -35,7 +35,7 @@ pub fn tell_whole(watcher: &dyn Watcher, reply: &Reply) {
         deltas.push(Delta::Text(reply.text.clone()));
     }
     for (index, call) in reply.calls.iter().enumerate() {
-        deltas.push(Delta::CallStarted { index, name: call.name.clone() });
+        deltas.push(Delta::CallStarted { index, id: call.id.clone(), name: call.name.clone() });
         if !call.arguments.is_empty() {
             deltas.push(Delta::Arguments { index, text: call.arguments.clone() });
         }

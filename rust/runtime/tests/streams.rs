@@ -89,7 +89,7 @@ async fn d11_a_call_is_ready_once_and_only_when_its_reply_has_ended() {
     let input = report.transcript.call_records(0)[0].input.clone();
     let usage = || Told::Event(Event::Usage(Usage::default()));
     let expected = [
-        Told::Delta(Delta::CallStarted { index: 0, name: name() }),
+        Told::Delta(Delta::CallStarted { index: 0, id: Some("k1".to_owned()), name: name() }),
         Told::Delta(Delta::Arguments { index: 0, text: arguments() }),
         usage(),
         Told::Event(Event::CallReady { index: 0, id: id(), name: name(), arguments: arguments() }),
@@ -235,7 +235,7 @@ async fn a_reply_that_is_not_streamed_is_told_in_one_piece() {
     assert_eq!(report.unwrap().text, "Hel");
     let expected = [
         text("hi"),
-        Delta::CallStarted { index: 0, name: "tally".to_owned() },
+        Delta::CallStarted { index: 0, id: Some("k1".to_owned()), name: "tally".to_owned() },
         Delta::Arguments { index: 0, text: r#"{"n":1}"#.to_owned() },
         text("Hel"),
     ];
@@ -251,7 +251,10 @@ async fn tools_are_told_by_the_hosts_names() {
     provider.says(&[HEL, STOP]);
     let (client, tools) = (client(&provider, Style::OpenAi), toolkit(&["harbour.tally"]));
     watch(&client, &tools, &idle(), &audience).await.unwrap();
-    assert_eq!(audience.deltas()[0], Delta::CallStarted { index: 0, name: "harbour.tally".to_owned() });
+    assert_eq!(
+        audience.deltas()[0],
+        Delta::CallStarted { index: 0, id: Some("k1".to_owned()), name: "harbour.tally".to_owned() }
+    );
 }
 
 #[tokio::test]

@@ -22,6 +22,8 @@ pub enum Delta {
     CallStarted {
         /// Its place among the calls of this reply.
         index: usize,
+        /// The provider's id, if it came with the start. The call may get another (contract 1.7).
+        id: Option<String>,
         /// The name on the wire.
         name: String,
     },

@@ -67,7 +67,7 @@ fn whole_reply_is_read() {
         deltas: vec![
             Delta::Reasoning("hm".into()),
             Delta::Text("so bé".into()),
-            Delta::CallStarted { index: 0, name: "tally".into() },
+            Delta::CallStarted { index: 0, id: Some("toolu_1".into()), name: "tally".into() },
             Delta::Arguments { index: 0, text: r#"{ "n":1.0}"#.into() },
         ],
         reply: Ok(Reply {

@@ -128,7 +128,8 @@ fn d5_interleaved_calls_are_told_apart() {
         [asked(Some("k1"), "tally", r#"{"n":1}"#), asked(Some("k2"), "moor", r#"{"b":2}"#)]
     );
     let piece = |index, text: &str| Delta::Arguments { index, text: text.into() };
-    let started = |index, name: &str| Delta::CallStarted { index, name: name.into() };
+    let started =
+        |index, name: &str| Delta::CallStarted { index, id: Some(format!("k{}", index + 1)), name: name.into() };
     let expected = [
         started(0, "tally"),
         piece(0, r#"{"n":"#),

@@ -76,7 +76,7 @@ fn whole_reply_is_read() {
         deltas: vec![
             Delta::Reasoning("hm so".into()),
             Delta::Text("be it".into()),
-            Delta::CallStarted { index: 0, name: "tally".into() },
+            Delta::CallStarted { index: 0, id: Some("k1".into()), name: "tally".into() },
             Delta::Arguments { index: 0, text: r#"{"n": 1}"#.into() },
         ],
         reply: Ok(Reply {

@@ -58,7 +58,7 @@ pub(crate) fn told(deltas: &[Delta]) -> (String, Vec<(String, String)>) {
         match delta {
             Delta::Text(text) => said.push_str(text),
             Delta::Reasoning(_) => {}
-            Delta::CallStarted { index, name } => {
+            Delta::CallStarted { index, name, .. } => {
                 assert_eq!(*index, calls.len());
                 calls.push((name.clone(), String::new()));
             }

@@ -231,7 +231,7 @@ impl Heard {
     fn take(&mut self, told: Told) {
         match told {
             Told::Delta(Delta::Text(more)) => self.open.text.push_str(&more),
-            Told::Delta(Delta::CallStarted { index, name }) => {
+            Told::Delta(Delta::CallStarted { index, name, .. }) => {
                 if index != self.open.calls.len() {
                     self.mistakes.push(format!("call {index} begins out of order"));
                 }

@@ -186,7 +186,8 @@ impl Stream {
             "text" => Kind::Text,
             "thinking" => Kind::Thinking,
             "tool_use" => {
-                tell(Delta::CallStarted { index: self.calls, name: said(r#""name""#) });
+                let id = Some(said(r#""id""#)).filter(|id| !id.is_empty());
+                tell(Delta::CallStarted { index: self.calls, id, name: said(r#""name""#) });
                 self.calls += 1;
                 Kind::Call(self.calls - 1)
             }

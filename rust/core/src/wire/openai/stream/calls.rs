@@ -9,8 +9,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::json::quoted;
 use crate::json::scan::{Scan, fields};
+use crate::json::{quoted, unquoted};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
 use crate::wire::malformed;
@@ -164,7 +164,8 @@ impl Calls {
         while self.started < end
             && let Some(call) = self.list.get(self.started)
         {
-            tell(Delta::CallStarted { index: self.started, name: call.name.said() });
+            let id = call.id.as_deref().and_then(unquoted);
+            tell(Delta::CallStarted { index: self.started, id, name: call.name.said() });
             self.started += 1;
         }
     }

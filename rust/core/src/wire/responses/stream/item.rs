@@ -87,17 +87,18 @@ impl Item {
     /// Tells a call whose name is known (fault D22).
     pub(super) fn start(&mut self, calls: &mut usize, tell: &mut dyn FnMut(Delta)) {
         let named = self.done.as_deref().or(self.begun.as_deref()).and_then(fields).unwrap_or_default();
-        let name = get(&named, r#""name""#).and_then(|name| Value::new(name).text().map(|name| name.said()));
+        let said = |key| get(&named, key).and_then(|text| Value::new(text).text().map(|text| text.said()));
         if self.kind == "function_call"
             && self.call.is_none()
-            && let Some(name) = name.filter(|name| !name.is_empty())
+            && let Some(name) = said(r#""name""#).filter(|name| !name.is_empty())
         {
-            self.told_as_call(name, calls, tell);
+            let id = said(r#""call_id""#).filter(|id| !id.is_empty());
+            self.told_as_call(id, name, calls, tell);
         }
     }
 
-    fn told_as_call(&mut self, name: String, calls: &mut usize, tell: &mut dyn FnMut(Delta)) {
-        tell(Delta::CallStarted { index: *calls, name });
+    fn told_as_call(&mut self, id: Option<String>, name: String, calls: &mut usize, tell: &mut dyn FnMut(Delta)) {
+        tell(Delta::CallStarted { index: *calls, id, name });
         self.call = Some(*calls);
         *calls += 1;
     }
@@ -170,7 +171,7 @@ impl Item {
         if self.kind == "function_call" && self.call.is_none() {
             self.start(calls, tell);
             if self.call.is_none() {
-                self.told_as_call(String::new(), calls, tell);
+                self.told_as_call(None, String::new(), calls, tell);
             }
         }
         let places: Vec<(u64, Place)> = self.texts.keys().copied().collect();
