@@ -12,6 +12,7 @@ from toolrelay.errors import ConfigurationError
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
 
+    from toolrelay._inputs import ToolChoice
     from toolrelay.events import ReasoningDelta
     from toolrelay.inprocess import InProcessRequest, InProcessResponse, InProcessToolCall
     from toolrelay.profiles import Profile
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     WaitFor = Callable[[Request], Answer | None] | Callable[[Request], Awaitable[Answer | None]]
     Pieces = AsyncIterable[str | ReasoningDelta | InProcessToolCall | InProcessResponse | Mapping[str, Any]]
     Made = InProcessResponse | str | Mapping[str, Any] | Pieces
-    ToolChoice = Literal["auto", "none", "required"] | Mapping[str, Any]
     Generate = Callable[[InProcessRequest], Made] | Callable[[InProcessRequest], Awaitable[Made]]
 
 

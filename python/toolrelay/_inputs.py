@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     History = Transcript | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | bytes
     OnPending = Literal["error", "supersede"]
     Missing = Literal["error", "wait"]
+    ToolChoice = Literal["auto", "none", "required"] | Mapping[str, Any]
 
 
 def native_tools(toolkit: Any) -> NativeToolkit:

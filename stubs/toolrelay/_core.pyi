@@ -45,6 +45,7 @@ __all__ = [
     "_bridge_probe",
     "_bridge_probes_alive",
     "_known_servers",
+    "_translate",
 ]
 
 __version__: str
@@ -635,3 +636,13 @@ def _bridge_probe(
 ) -> Future[float]: ...
 def _bridge_probes_alive() -> int: ...
 def _known_servers() -> list[tuple[str, str, bytes]]: ...
+def _translate(
+    client: NativeClient,
+    context: Context,
+    messages: Transcript | bytes,
+    tools: str | None,
+    tool_choice: tuple[str, str] | None,
+    parallel_tool_calls: bool | None,
+    params: list[tuple[str, str]],
+    extras: bool,
+) -> Future[dict[str, Any]]: ...

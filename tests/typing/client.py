@@ -189,6 +189,9 @@ async def main() -> None:
         await conversations(toolkit, store)
         await store.close()
     await failures(toolkit)
+    answering = create_in_process_client(generate=lambda _: "4 m")
+    messages = [{"role": "user", "content": "tide?"}]
+    assert_type(await answering.translate(messages=messages, tools=[], temperature=0.5), dict[str, Any])
     assert_type(
         create_client(
             style="anthropic",

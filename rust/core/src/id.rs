@@ -6,6 +6,8 @@ use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
 use serde::{Deserialize, Serialize};
 
+use crate::json;
+
 macro_rules! text_id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -55,6 +57,15 @@ pub struct IdSource {
     minted: u64,
 }
 
+impl CallId {
+    /// The id of a new call: the provider's where it gave one that is not taken yet, otherwise a minted
+    /// one (contract 1.7).
+    pub fn fresh(given: Option<String>, is_taken: impl Fn(&Self) -> bool, ids: &mut IdSource) -> Self {
+        let given = given.filter(|id| !id.is_empty()).map(|id| Self::new(json::cleaned(id)));
+        given.filter(|id| !is_taken(id)).unwrap_or_else(|| ids.call())
+    }
+}
+
 impl IdSource {
     /// A source over 256 bits of entropy. Two runs must not share a seed.
     pub fn new(seed: [u8; 32]) -> Self {
@@ -70,6 +81,11 @@ impl IdSource {
     /// whatever order the calls of a turn end in.
     pub fn request_for(&self, effect: EffectId) -> RequestId {
         RequestId(format!("req_{:032x}", self.bits(PARKED, effect.0)))
+    }
+
+    /// The id of a completion.
+    pub fn completion(&mut self) -> String {
+        format!("chatcmpl-{:032x}", self.next())
     }
 
     /// A fresh call id.

@@ -9,7 +9,9 @@ mod address;
 mod anthropic;
 mod arguments;
 mod balance;
+pub mod chat;
 mod choice;
+pub mod completion;
 mod content;
 mod counts;
 pub mod failure;
@@ -21,6 +23,7 @@ mod media;
 pub mod names;
 mod openai;
 pub mod profile;
+mod reasoning;
 mod responses;
 mod schema;
 mod sse;
@@ -98,6 +101,17 @@ pub enum WireError {
         key: String,
         /// What it must be.
         expected: &'static str,
+    },
+    /// A request parameter of Chat Completions that a style has no word for.
+    #[error(
+        "the request parameter {key:?} of Chat Completions has no form in style {}: leave it out, or say it in the \
+         provider's own words in request_params", style.as_str()
+    )]
+    Untranslated {
+        /// The parameter.
+        key: String,
+        /// The style.
+        style: Style,
     },
     /// More tools than the server takes (fault J11).
     #[error("there are {found} tools, and this server takes at most {most} in a request")]

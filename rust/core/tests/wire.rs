@@ -12,6 +12,8 @@ mod anthropic_stream;
 mod cache;
 #[path = "wire/choice.rs"]
 mod choice;
+#[path = "wire/completion.rs"]
+mod completion;
 #[path = "wire/gemini.rs"]
 mod gemini;
 #[path = "wire/gemini_reply.rs"]

@@ -16,6 +16,7 @@ use toolrelay_runtime::client::{Client, Place, Start};
 use toolrelay_runtime::conversation::Conversations;
 use toolrelay_runtime::http_model::HttpModel;
 use toolrelay_runtime::model::Model;
+use toolrelay_runtime::translate::OnceModel;
 
 use crate::bridge::Port;
 use crate::host::{self, Objects, PyHost};
@@ -277,8 +278,21 @@ impl NativeClient {
         Ok(Conversations::new(self.store.reached_by(py, host)?, self.owner.clone(), self.lease))
     }
 
+    /// The model for a single call, on a host that may have to make it.
+    pub(crate) fn once_model(&self, host: &PyHost) -> Arc<dyn OnceModel> {
+        match &self.reached {
+            Reached::Http(model) => Arc::clone(model) as Arc<dyn OnceModel>,
+            Reached::InProcess { system, .. } => Arc::new(PyModel { host: host.clone(), system: system.clone() }),
+        }
+    }
+
+    /// The time of a whole run.
+    pub(crate) fn timeout(&self) -> Option<Duration> {
+        self.timeout
+    }
+
     /// The way to the running loop, with what it calls for this client.
-    fn host(
+    pub(crate) fn host(
         &self,
         py: Python<'_>,
         context: Py<PyAny>,

@@ -16,6 +16,7 @@ use toolrelay_runtime::conversation::ConversationError;
 use toolrelay_runtime::seal::SealError;
 use toolrelay_runtime::store::StoreError;
 use toolrelay_runtime::toolkit::ToolkitError;
+use toolrelay_runtime::translate::TranslateError;
 
 use crate::convert;
 use crate::transcript::PyTranscript;
@@ -100,6 +101,28 @@ pub(crate) fn failure(py: Python<'_>, failure: &Failure, report: &Report, cause:
         error.set_cause(py, cause);
     }
     error
+}
+
+/// The exception for a single call that gave no answer; `cause` is what the host's model raised.
+pub(crate) fn translate_error(py: Python<'_>, error: &TranslateError, cause: Option<PyErr>) -> PyErr {
+    let text = error.to_string();
+    let raised = match error {
+        TranslateError::Messages { .. } | TranslateError::Model(ModelFailure::Unsendable { .. }) => {
+            raise(py, "TranscriptError", &text)
+        }
+        TranslateError::Tools { tool } => with(py, "ToolkitError", &text, &[("tool", object(py, tool.as_str()))]),
+        TranslateError::Wire(WireError::TooManyTools { .. }) => raise(py, "ToolkitError", &text),
+        TranslateError::Wire(_) => raise(py, "PayloadError", &text),
+        TranslateError::Model(ModelFailure::Provider(provider)) => {
+            provider_error(py, provider, &text, ("transcript", None))
+        }
+        TranslateError::Model(ModelFailure::InProcess { .. }) => raise(py, "GenerateError", &text),
+        TranslateError::Entropy { .. } => raise(py, "ToolRelayError", &text),
+    };
+    if cause.is_some() {
+        raised.set_cause(py, cause);
+    }
+    raised
 }
 
 fn provider_error(

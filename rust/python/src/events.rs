@@ -146,7 +146,7 @@ pub(crate) fn show(py: Python<'_>, told: Told) -> PyResult<Bound<'_, PyAny>> {
     match told {
         Told::Delta(Delta::Text(text)) => TextDelta { text }.into_bound_py_any(py),
         Told::Delta(Delta::Reasoning(text)) => ReasoningDelta { text }.into_bound_py_any(py),
-        Told::Delta(Delta::CallStarted { index, name }) => CallStarted { index, name }.into_bound_py_any(py),
+        Told::Delta(Delta::CallStarted { index, name, .. }) => CallStarted { index, name }.into_bound_py_any(py),
         Told::Delta(Delta::Arguments { index, text }) => ArgumentsDelta { index, text }.into_bound_py_any(py),
         Told::Event(Event::Usage(usage)) => usage_reported(py, usage),
         Told::Event(Event::CallReady { index, id, name, arguments }) => {

@@ -20,6 +20,7 @@ mod speech;
 mod stores;
 mod toolkit;
 mod transcript;
+mod translate;
 
 use pyo3::prelude::*;
 
@@ -56,6 +57,8 @@ mod _core {
     use super::toolkit::NativeToolkit;
     #[pymodule_export]
     use super::transcript::PyTranscript;
+    #[pymodule_export]
+    use super::translate::_translate;
 
     #[pymodule_init]
     fn start(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -8,9 +8,10 @@ use pyo3::types::PyBytes;
 use toolrelay_core::reply::Reply;
 use toolrelay_core::run::io::ModelFailure;
 use toolrelay_core::transcript::Transcript;
-use toolrelay_core::wire::{Head, Prefix, Style, WireError};
+use toolrelay_core::wire::{Head, Prefix, Style, WireError, chat};
 use toolrelay_runtime::model::{Model, Session};
 use toolrelay_runtime::toolkit::Toolkit;
+use toolrelay_runtime::translate::{Once, OnceModel};
 use toolrelay_runtime::watch::{Watcher, tell_whole};
 
 use crate::host::{End, PyHost};
@@ -30,11 +31,31 @@ struct PySession {
 
 impl Model for PyModel {
     fn open(&self, tools: &Toolkit, watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
-        let head =
-            Head { model: "in-process", system: self.system.as_deref(), tools: tools.specs(), ..Head::default() };
+        let head = Head { model: NAME, system: self.system.as_deref(), tools: tools.specs(), ..Head::default() };
         Ok(Box::new(PySession { host: self.host.clone(), prefix: Style::OpenAi.head(&head)?, watcher }))
     }
 }
+
+impl OnceModel for PyModel {
+    fn open_once(&self, once: &Once<'_>, watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
+        let params = chat::params(Style::OpenAi, None, &[], once.params)?;
+        let head = Head {
+            model: NAME,
+            tools: once.tools,
+            tool_choice: once.tool_choice,
+            parallel_tool_calls: once.parallel_tool_calls,
+            params: &params,
+            ..Head::default()
+        };
+        Ok(Box::new(PySession { host: self.host.clone(), prefix: Style::OpenAi.head(&head)?, watcher }))
+    }
+
+    fn name(&self) -> &str {
+        NAME
+    }
+}
+
+const NAME: &str = "in-process";
 
 impl Session for PySession {
     fn call(&self, transcript: &Transcript) -> BoxFuture<'static, Result<Reply, ModelFailure>> {

@@ -55,7 +55,7 @@ pub(crate) fn http_model(settings: &Bound<'_, PyDict>, system: Option<String>) -
 }
 
 /// A kind of choice, and the tool where it names one.
-fn tool_choice((kind, tool): (String, String)) -> ToolChoice {
+pub(crate) fn tool_choice((kind, tool): (String, String)) -> ToolChoice {
     match kind.as_str() {
         "none" => ToolChoice::None,
         "required" => ToolChoice::Required,

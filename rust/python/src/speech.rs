@@ -114,7 +114,7 @@ impl Speech {
             let mut deltas = vec![Delta::Text(text)];
             for call in calls {
                 let index = spoken.reply.calls.len();
-                deltas.push(Delta::CallStarted { index, name: call.name.clone() });
+                deltas.push(Delta::CallStarted { index, id: call.id.clone(), name: call.name.clone() });
                 deltas.push(Delta::Arguments { index, text: call.arguments.clone() });
                 spoken.reply.calls.push(call);
             }

@@ -309,8 +309,13 @@ fn lease_lost(error: RunError, held: &Held) -> RunError {
 }
 
 fn seed() -> Result<[u8; 32], RunError> {
+    entropy().map_err(|reason| RunError::Entropy { reason })
+}
+
+/// Randomness for ids; the error is what the operating system says.
+pub(crate) fn entropy() -> Result<[u8; 32], String> {
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| RunError::Entropy { reason: error.to_string() })?;
+    getrandom::fill(&mut seed).map_err(|error| error.to_string())?;
     Ok(seed)
 }
 

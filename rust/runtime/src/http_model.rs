@@ -15,12 +15,13 @@ use toolrelay_core::reply::Reply;
 use toolrelay_core::run::io::ModelFailure;
 use toolrelay_core::tool::ToolSpec;
 use toolrelay_core::transcript::Transcript;
-use toolrelay_core::wire::{Head, Prefix, Profile, Style, ToolChoice, WireError};
+use toolrelay_core::wire::{Head, Prefix, Profile, Style, ToolChoice, WireError, chat};
 
 use crate::http::{Blocks, Endpoint, EndpointError, HeaderError, Headers, HttpRequest, Transport};
 use crate::model::{Model, Session};
 use crate::retry::{self, RetryPolicy};
 use crate::toolkit::Toolkit;
+use crate::translate::{Once, OnceModel};
 use crate::watch::Watcher;
 
 use reading::Reading;
@@ -147,22 +148,51 @@ impl HttpModel {
     }
 }
 
-impl Model for HttpModel {
-    fn open(&self, tools: &Toolkit, watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
-        let config = &self.config;
-        let head = config.head(tools.specs(), watcher.is_some());
-        let forced = head.tool_choice.filter(|choice| choice.is_forced());
+impl HttpModel {
+    fn session(&self, prefix: Prefix, prompted: Option<Prefix>, watcher: Option<Arc<dyn Watcher>>) -> HttpSession {
+        let Self { config, .. } = self;
+        let is_streamed = watcher.is_some();
         let reading = Reading { style: config.style, watcher, progress_timeout: config.progress_timeout };
-        Ok(Box::new(HttpSession {
-            prefix: config.style.head(&Head { tool_choice: head.tool_choice.xor(forced), ..head })?,
-            prompted: forced.map(|_| config.style.head(&head)).transpose()?,
+        HttpSession {
+            prefix,
+            prompted,
             reading: Arc::new(reading),
-            endpoint: if head.stream { &self.stream_endpoint } else { &self.endpoint }.clone(),
+            endpoint: if is_streamed { &self.stream_endpoint } else { &self.endpoint }.clone(),
             headers: self.headers.clone(),
             transport: Arc::clone(&self.transport),
             retry: config.retry,
             blocks: Mutex::default(),
-        }))
+        }
+    }
+}
+
+impl Model for HttpModel {
+    fn open(&self, tools: &Toolkit, watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
+        let style = self.config.style;
+        let head = self.config.head(tools.specs(), watcher.is_some());
+        let forced = head.tool_choice.filter(|choice| choice.is_forced());
+        let prefix = style.head(&Head { tool_choice: head.tool_choice.xor(forced), ..head })?;
+        let prompted = forced.map(|_| style.head(&head)).transpose()?;
+        Ok(Box::new(self.session(prefix, prompted, watcher)))
+    }
+}
+
+impl OnceModel for HttpModel {
+    fn open_once(&self, once: &Once<'_>, watcher: Option<Arc<dyn Watcher>>) -> Result<Box<dyn Session>, WireError> {
+        let config = &self.config;
+        let params = chat::params(config.style, config.profile.as_deref(), &config.params, once.params)?;
+        let head = Head {
+            system: None,
+            params: &params,
+            tool_choice: once.tool_choice,
+            parallel_tool_calls: once.parallel_tool_calls,
+            ..config.head(once.tools, watcher.is_some())
+        };
+        Ok(Box::new(self.session(config.style.head(&head)?, None, watcher)))
+    }
+
+    fn name(&self) -> &str {
+        &self.config.model
     }
 }
 

@@ -12,4 +12,5 @@ pub mod seal;
 pub mod store;
 mod tls;
 pub mod toolkit;
+pub mod translate;
 pub mod watch;

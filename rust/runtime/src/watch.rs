@@ -45,11 +45,7 @@ pub fn tell_whole(watcher: &dyn Watcher, reply: &Reply) {
 
 /// The same watcher, told of tools by the host's names instead of those on the wire.
 pub(crate) fn by_host_names(watcher: Arc<dyn Watcher>, tools: &Toolkit) -> Arc<dyn Watcher> {
-    let names = tools.specs().iter().map(|tool| &tool.name);
-    let renamed: HashMap<String, String> = names
-        .map(|name| (names::wire_name(name).into_owned(), name.clone()))
-        .filter(|(wire, name)| wire != name)
-        .collect();
+    let renamed = names::renamed(tools.specs());
     if renamed.is_empty() { watcher } else { Arc::new(ByHostNames { watcher, renamed }) }
 }
 

@@ -84,6 +84,8 @@ fn assistant(json: &Bytes, fields: &Fields<'_>) -> Result<Message, MessageError>
                     calls.push(read.call);
                 }
             }
+            // The words of a refusal once more.
+            "refusal" if fields.get("content").is_some_and(|content| content.get() == value.get()) => canonical = false,
             _ => {
                 canonical = false;
                 extra |= !matches!(value.get(), "null" | "[]");

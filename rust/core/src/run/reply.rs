@@ -84,19 +84,17 @@ impl Run {
 
     /// The calls under the host's names, each with an id that is new in the transcript (1.7).
     fn name_calls(&mut self, calls: Vec<ReplyCall>, tools: &dyn Tools) -> Vec<Call> {
+        let Self { transcript, ids, .. } = self;
+        let known = transcript.messages().iter().flat_map(Message::calls);
         let mut named: Vec<Call> = Vec::with_capacity(calls.len());
         for call in calls {
-            let given = call.id.filter(|id| !id.is_empty()).map(|id| CallId::new(json::cleaned(id)));
-            let fresh = given.filter(|id| !named.iter().any(|known| known.id == *id) && !self.knows(id));
-            let id = fresh.unwrap_or_else(|| self.ids.call());
+            let is_known = |id: &CallId| known.clone().any(|call| call.id == *id);
+            let is_taken = |id: &CallId| named.iter().any(|call| call.id == *id) || is_known(id);
+            let id = CallId::fresh(call.id, is_taken, ids);
             let name = tools.resolve(&call.name).map_or_else(|| json::cleaned(call.name), str::to_owned);
             named.push(Call { id, name, arguments: json::cleaned(call.arguments) });
         }
         named
-    }
-
-    fn knows(&self, id: &CallId) -> bool {
-        self.transcript.messages().iter().flat_map(Message::calls).any(|call| call.id == *id)
     }
 
     /// Starts all calls of a turn together (contract 3.1). Relay calls park at once: each on a

@@ -6,7 +6,9 @@
 //! ids need none, as a result is found by its place.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
 
+use crate::tool::ToolSpec;
 use crate::wire::Style;
 
 /// The name of a tool on any wire: `[a-zA-Z0-9_-]{1,64}` (fault J6).
@@ -22,6 +24,13 @@ pub fn gemini_name(name: &str) -> Cow<'_, str> {
     }
     let start: String = mapped.chars().take(MAX_NAME - HASH_CHARS - 2).collect();
     Cow::Owned(format!("_{start}_{:016x}", hash(name)))
+}
+
+/// The host's names of tools by those that they have on a wire, where the two differ.
+pub fn renamed(tools: &[ToolSpec]) -> HashMap<String, String> {
+    let wires = |name: &str| [wire_name(name).into_owned(), gemini_name(name).into_owned()];
+    let all = tools.iter().flat_map(|tool| wires(&tool.name).map(|wire| (wire, tool.name.clone())));
+    all.filter(|(wire, name)| wire != name).collect()
 }
 
 /// The id of a call on the wire of a style, for the call and its result alike (faults B1, B2).

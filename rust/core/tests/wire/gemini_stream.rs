@@ -51,9 +51,9 @@ fn whole_reply_is_read() {
         deltas: vec![
             Delta::Reasoning("hm".into()),
             Delta::Text("so bé".into()),
-            Delta::CallStarted { index: 0, name: "tally".into() },
+            Delta::CallStarted { index: 0, id: None, name: "tally".into() },
             Delta::Arguments { index: 0, text: r#"{ "n":1.0}"#.into() },
-            Delta::CallStarted { index: 1, name: "moor".into() },
+            Delta::CallStarted { index: 1, id: Some("fc 2".into()), name: "moor".into() },
         ],
         reply: Ok(Reply {
             text: "so bé".into(),

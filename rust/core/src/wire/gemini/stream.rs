@@ -5,8 +5,8 @@
 //! reason was seen; what comes after it is still taken until the end.
 
 use super::arguments::Growing;
-use crate::json::mend_escapes;
 use crate::json::scan::Scan;
+use crate::json::{mend_escapes, unquoted};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
 use crate::wire::stream::{Assembly, Delta, Event, unreadable};
@@ -177,13 +177,14 @@ impl Stream {
 
     /// A call that came whole, the start of one that comes in pieces, or more of one.
     fn call(&mut self, part: &str, call: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
-        let (mut name, mut args) = (None, None);
+        let (mut id, mut name, mut args) = (None, None, None);
         let (mut is_piece, mut is_empty) = (false, true);
         if call.starts_with('{') {
             each_field(call, |key, value| {
                 is_empty &= value == "null";
                 match key {
                     _ if value == "null" => {}
+                    r#""id""# => id = unquoted(value).filter(|id| !id.is_empty()),
                     r#""name""# if value.starts_with('"') && value != r#""""# => name = Some(value),
                     r#""args""# => args = Some(value),
                     r#""partialArgs""# => is_piece = true,
@@ -202,7 +203,7 @@ impl Stream {
             self.end_part(tell);
             let mut said = Text::default();
             said.push(name.unwrap_or(r#""""#));
-            tell(Delta::CallStarted { index: self.calls, name: said.said() });
+            tell(Delta::CallStarted { index: self.calls, id, name: said.said() });
             self.calls += 1;
             if !is_piece {
                 if let Some(args) = args {
