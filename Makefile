@@ -88,6 +88,7 @@ help:
 	@echo 'make demo   a conversation that halts in one process and finishes in another (ARGS="--base-url ..." for a real model)'
 	@echo 'make test   Rust and Python tests, type checks and lint'
 	@echo 'make bench  the benchmarks of docs/benchmarks.md'
+	@echo 'make soak   100,000 halts and resumes: nothing lost, no growth of memory (ARGS="1000 --store postgres")'
 	@echo 'make lint   formatting and lint of both languages'
 	@echo 'make fmt    format both languages'
 	@echo 'make wheel  the wheel and sdist to publish, into dist/'
@@ -129,14 +130,21 @@ test-python: environment
 	$(call stage, Python tests)
 	$(TEST)/bin/pytest
 
-.PHONY: bench
-bench: $(TOOLS)/.done
+.PHONY: release
+release: $(TOOLS)/.done
 	rm -rf build/release
 	$(TOOLS)/bin/maturin build --release --interpreter $(PYO3_PYTHON) --out build/release
 	$(call install, $(BENCH)) build/release/toolrelay-*.whl \
 		-r bench/requirements.txt $(if $(findstring --rivals,$(ARGS)),-r bench/requirements-rivals.txt)
+
+.PHONY: bench
+bench: release
 	$(BENCH)/bin/python bench/run.py $(ARGS)
 	cargo bench --quiet --package toolrelay-core --bench wires
+
+.PHONY: soak
+soak: release
+	$(BENCH)/bin/python bench/soak.py $(ARGS)
 
 .PHONY: fmt
 fmt: $(TOOLS)/.done

@@ -24,6 +24,8 @@ from typing import Any
 import awaits
 import imports
 import server
+import store_costs
+import store_table
 import table
 import workload
 from script import Script
@@ -34,7 +36,7 @@ RIVALS = {
     "openai-agents": "rival_openai_agents",
     "langgraph": "rival_langgraph",
 }
-BRIDGE, IMPORT = "bridge", "import"
+BRIDGE, IMPORT, STORES = "bridge", "import", "stores"
 
 PASSES = {"tool": (200, 1500), "flight": (2, 6), "relay-4": (200, 1500), "relay-1000": (20, 150), "long": (1, 8)} | {
     "chunks": (20, 200),
@@ -74,22 +76,12 @@ class Bench:
     def drive(self, module: str, name: str, scenario: str, port: int, passes: tuple[int, int]) -> table.Figures:
         """The figures of one client on one workload."""
         url = f"http://127.0.0.1:{port}/{scenario}/v1"
-        return run_json([sys.executable, str(server.HERE / "drive.py"), module, name, url, *map(str, passes)])
+        return server.run_json([sys.executable, str(server.HERE / "drive.py"), module, name, url, *map(str, passes)])
 
     def replay(self, name: str, load: workload.Workload, port: int) -> table.Figures:
         """The figures of a floor on one workload."""
         arguments = [port, self.script(load), load.flight, *PASSES[load.name]]
-        return run_json([*self.floor_command(name), *map(str, arguments)])
-
-
-def run_json(command: list[str]) -> table.Figures:
-    """Run a program on the client's core and read the one line that it prints."""
-    with server.start(command, server.CLIENT_CORE) as process:
-        output, _ = process.communicate()
-    if process.returncode != 0:
-        raise SystemExit(f"{' '.join(command)} failed")
-    figures: table.Figures = json.loads(output)
-    return figures
+        return server.run_json([*self.floor_command(name), *map(str, arguments)])
 
 
 def measure(bench: Bench, loads: Iterable[workload.Workload], clients: dict[str, str], rounds: int) -> table.Costs:
@@ -141,7 +133,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--rivals", action="store_true", help="also measure the packages of requirements-rivals.txt")
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the figures of every round to this file")
     parser.add_argument("--rounds", type=int, default=3, help="how often every contestant has its turn (default 3)")
-    parser.add_argument("--workloads", **names_among([*workload.WORKLOADS, BRIDGE, IMPORT]))
+    parser.add_argument("--workloads", **names_among([*workload.WORKLOADS, BRIDGE, IMPORT, STORES]))
     parser.add_argument("--clients", **names_among(CLIENTS))
     return parser.parse_args()
 
@@ -167,7 +159,13 @@ def main() -> None:
         figures[IMPORT] = imports.measure(contestants)
         lines += imports.rows_of(figures[IMPORT], contestants)
     print(figures["machine"])
-    print(table.render(["work", *contestants, "x floor", "aim", "met"], lines))
+    if lines:
+        print(table.render(["work", *contestants, "x floor", "aim", "met"], lines))
+    if STORES in chosen:
+        note("stores")
+        with tempfile.TemporaryDirectory(prefix="bench-") as folder:
+            figures[STORES] = store_costs.measure(Path(folder), options.rounds)
+        print(f"\n{store_table.render(figures[STORES])}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
 

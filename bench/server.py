@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 CORES = sorted(os.sched_getaffinity(0))
@@ -31,6 +33,21 @@ def start(command: list[str], core: int) -> subprocess.Popen[str]:
         return subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     finally:
         os.sched_setaffinity(0, CORES)
+
+
+def run_json(command: list[str]) -> Any:
+    """Run a program on the client's core and read the one line that it prints."""
+    with start(command, CLIENT_CORE) as process:
+        output, _ = process.communicate()
+    if process.returncode != 0:
+        raise SystemExit(f"{' '.join(command)} failed")
+    return json.loads(output)
+
+
+def busy_seconds() -> float:
+    """What all processes of the machine together have used of its cores so far."""
+    user, nice, system, _, _, *interrupts = map(int, Path("/proc/stat").read_text(encoding="ascii").split()[1:8])
+    return (user + nice + system + sum(interrupts)) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

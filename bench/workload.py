@@ -64,10 +64,19 @@ def peak_kb() -> int:
 
     Not `ru_maxrss`: that one begins with the size of the process that forked this one.
     """
+    return _status("VmHWM")
+
+
+def resident_kb() -> int:
+    """Resident size of this program, in KiB."""
+    return _status("VmRSS")
+
+
+def _status(field: str) -> int:
     for line in Path("/proc/self/status").read_text(encoding="ascii").splitlines():
-        if line.startswith("VmHWM:"):
+        if line.startswith(f"{field}:"):
             return int(line.split()[1])
-    raise RuntimeError("/proc/self/status has no VmHWM line")
+    raise RuntimeError(f"/proc/self/status has no {field} line")
 
 
 async def add(a: int, b: int) -> str:
@@ -105,9 +114,9 @@ READ_FILE_DESCRIPTION = "Read a file on the user's machine."
 
 
 def history_document(count: int) -> bytes:
-    """A settled conversation of `count` messages (a multiple of four) as a JSON array, about 240 bytes a message."""
+    """A settled conversation of `count` messages (an even number) as a JSON array, about 240 bytes a message."""
     messages: list[dict[str, object]] = []
-    for number in range(count // 4):
+    for number in range(-(-count // 4)):
         call = f"call_history_{number}"
         question = f"Question {number}: what does the report for week {number % 52} say about open orders? "
         messages += [
@@ -126,4 +135,6 @@ def history_document(count: int) -> bytes:
             {"role": "tool", "tool_call_id": call, "content": f"week {number % 52}: open orders 12, late 3\n" * 5},
             {"role": "assistant", "content": "Twelve orders are open and three of them are late. " * 4},
         ]
+    if count % 4:
+        del messages[-3:-1]  # the last question was answered without a look
     return json.dumps(messages, separators=(",", ":")).encode()

@@ -120,7 +120,7 @@ async def main():
         store.load(f"c-{n}")
 asyncio.run(main())
 """
-    support = str(server.__wrapped__.__code__.co_filename).rsplit("/", 1)[0]
+    support = str(server.__code__.co_filename).rsplit("/", 1)[0]
     ended = subprocess.run(
         [sys.executable, "-c", program, place], env={"PYTHONPATH": support}, capture_output=True, text=True, timeout=30
     )

@@ -1,7 +1,7 @@
 """Places for conversations, told in words that another process understands: a file, or a part of a server.
 
-The servers are real ones, of the machine's packages. They are started once, by the first test that needs them, and end
-with the process that runs the tests.
+The servers are real ones, of the machine's packages. They are started once, by whoever needs them first, and end with
+the process that did. The benchmarks use this module, too.
 """
 
 import functools
@@ -12,22 +12,35 @@ from pathlib import Path
 
 from toolrelay import PostgresStore, RedisStore, SqliteStore
 
-SCRIPT = Path(__file__).parent / "servers.sh"
+SCRIPT = Path(__file__).resolve().parent / "servers.sh"
 DURABLE = ["sqlite", "postgres", "redis"]
 
 
+class NoServerError(Exception):
+    """The machine lacks a program; the text says which."""
+
+
 @functools.cache
+def start(name: str, *options: str) -> str:
+    """The URL of a server, or `NoServerError`."""
+    command = [SCRIPT, "start", name, str(os.getpid()), *options]
+    told = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)
+    if told.returncode == 69:
+        raise NoServerError(told.stdout.strip())
+    assert told.returncode == 0, f"{name}: {told}"
+    return told.stdout.strip()
+
+
 def server(name: str) -> str:
     """The URL of a server. Without its program the test is skipped, unless `TOOLRELAY_SERVERS=required`."""
     import pytest  # a worker process does without
 
-    told = subprocess.run([SCRIPT, "start", name, str(os.getpid())], stdout=subprocess.PIPE, text=True)
-    if told.returncode == 69:
+    try:
+        return start(name)
+    except NoServerError as missing:
         if os.environ.get("TOOLRELAY_SERVERS") == "required":
-            pytest.fail(told.stdout)
-        pytest.skip(told.stdout)
-    assert told.returncode == 0, f"{name}: {told}"
-    return told.stdout.strip()
+            pytest.fail(str(missing))
+        pytest.skip(str(missing))
 
 
 def stop(name: str) -> None:
