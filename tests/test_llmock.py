@@ -4,8 +4,9 @@ from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
-from harbour import NO_TOOLS, TIDE, tally
+from harbour import NO_TOOLS, RAN, TIDE, save, tally
 from llmock_process import LLMock
+from streamed import joined, read
 from toolrelay import (
     AuthenticationError,
     BadRequestError,
@@ -15,6 +16,8 @@ from toolrelay import (
     ModelReplyError,
     OverloadedError,
     PermissionDeniedError,
+    ProviderConnectionError,
+    ProviderReplyError,
     ProviderServerError,
     ProviderTimeoutError,
     RateLimitError,
@@ -23,7 +26,7 @@ from toolrelay import (
     answer_output,
     define_tool,
 )
-from toolrelay.events import Event, TextDelta
+from toolrelay.events import Done, Event, TextDelta, ToolStarted, UsageReported
 
 
 class Peer(NamedTuple):
@@ -32,13 +35,17 @@ class Peer(NamedTuple):
     name: str
     style: str
     path: str
+    text: int = 1
+    """How many events of a stream come before the first text."""
+    call: int = 4
+    """How many come before the end of the call in a reply with a text of two words and a call."""
 
 
 PEERS = [
     Peer("openai", "openai", "/v1"),
-    Peer("responses", "openai-responses", "/v1"),
-    Peer("anthropic", "anthropic", "/anthropic"),
-    Peer("gemini", "gemini", "/gemini"),
+    Peer("responses", "openai-responses", "/v1", text=4, call=10),
+    Peer("anthropic", "anthropic", "/anthropic", text=3, call=7),
+    Peer("gemini", "gemini", "/gemini", text=0, call=1),
 ]
 IMITATORS = [Peer(name, "openai", f"/{name}/v1") for name in ("mistral", "together", "ai21", "xai", "perplexity")]
 GROQ = Peer("groq", "openai", "/groq/openai/v1")
@@ -237,3 +244,75 @@ async def test_a_server_that_stays_silent_is_a_timeout_error(mock, peer, run):
     mock.script({"type": "delay", "seconds": 2.0})
     with pytest.raises(ProviderTimeoutError):
         await run(client_of(mock, peer, read_timeout=0.2, retries=0), "hi", NO_TOOLS)
+
+
+FAULTS = {
+    "disconnect": ProviderConnectionError,
+    "truncate": ProviderConnectionError,
+    "malformed": ProviderReplyError,
+    "stall": ProviderTimeoutError,
+}
+
+
+def breaking(kind: str, after: int, seconds: float = 3.0) -> dict[str, Any]:
+    return {"type": "stream_fault", "kind": kind, "after_chunks": after, "stall_seconds": seconds}
+
+
+def patience(fault: str) -> float:
+    return 0.5 if fault == "stall" else 10.0
+
+
+@pytest.mark.parametrize("fault", ["disconnect", "truncate", "stall"])
+async def test_a_stream_that_breaks_before_anything_was_told_is_asked_for_again(mock, peer, fault):
+    """G3, A16: after a busy server, too; nothing of the broken reply is told or kept."""
+    mock.script(failing(429), breaking(fault, peer.text), saying("lost words"), saying("high water at six"))
+    events = await read(client_of(mock, peer, read_timeout=patience(fault)).stream("hi", NO_TOOLS))
+    result = events[-1].result
+    assert [type(event) for event in events] == [*[TextDelta] * 4, UsageReported, Done]
+    assert joined(events, TextDelta) == result.text == result.messages[1]["content"] == "high water at six"
+    assert ([request["status"] for request in mock.requests], len(result.messages)) == ([429, 200, 200], 2)
+    assert mock.findings == []
+
+
+async def test_a_stream_that_cannot_be_read_is_an_error_at_once(mock, peer):
+    """What a server says wrong it would say wrong again."""
+    mock.script(breaking("malformed", peer.text), saying("lost words"))
+    with pytest.raises(ProviderReplyError) as caught:
+        await read(client_of(mock, peer).stream("hi", NO_TOOLS))
+    assert (caught.value.partial_text, len(mock.requests), len(caught.value.transcript)) == (None, 1, 1)
+
+
+@pytest.mark.parametrize(("fault", "kind"), FAULTS.items(), ids=FAULTS)
+async def test_a_stream_that_breaks_in_the_middle_is_an_error_and_nothing_of_it_stays(mock, peer, fault, kind):
+    """D19, G3."""
+    mock.script(breaking(fault, peer.text + 1), saying("high water at six"), saying("low water"))
+    client = client_of(mock, peer, read_timeout=patience(fault))
+    stream = client.stream("hi", NO_TOOLS)
+    assert await anext(stream) == TextDelta("high ")
+    with pytest.raises(kind) as caught:
+        await anext(stream)
+    assert type(caught.value) is kind
+    assert (caught.value.partial_text, len(mock.requests)) == ("high ", 1)
+    assert caught.value.transcript == stream.transcript == [{"role": "user", "content": "hi"}]
+
+    again = await read(client.stream(None, NO_TOOLS, history=caught.value.transcript))
+    assert (joined(again, TextDelta), len(again[-1].result.messages)) == ("low water", 2)
+
+
+@pytest.mark.parametrize(("fault", "kind"), FAULTS.items(), ids=FAULTS)
+async def test_a_call_whose_stream_breaks_does_not_run(mock, peer, fault, kind):
+    """D19."""
+    mock.script(breaking(fault, peer.call), calling(("save", {}), text="I save"))
+    stream = client_of(mock, peer, read_timeout=patience(fault)).stream("save", Toolkit([save]))
+    with pytest.raises(kind) as caught:
+        [event async for event in stream if isinstance(event, ToolStarted)]
+    assert (RAN, len(mock.requests), len(caught.value.transcript)) == ([], 1, 1)
+
+
+async def test_a_stream_that_only_pauses_is_waited_for(mock, peer):
+    mock.script(
+        {"type": "slow_first_token", "seconds": 0.2}, breaking("stall", peer.text + 1, 0.2), saying("high tide")
+    )
+    events = await read(client_of(mock, peer).stream("hi", NO_TOOLS))
+    assert (joined(events, TextDelta), len(mock.requests)) == ("high tide", 1)
+    assert mock.findings == []
