@@ -47,6 +47,7 @@ def create_client(
     read_timeout: float = 600.0,
     progress_timeout: float = 600.0,
     lease: float = 30.0,
+    requests_expire_after: float | None = None,
 ) -> Client:
     """A client of a provider.
 
@@ -69,6 +70,9 @@ def create_client(
       this process's memory. `lease`: seconds that a claim on a
       conversation lasts without a sign of life.
 
+    - `requests_expire_after`: seconds until a request expires that says nothing itself (`relay_tool(expires_after=...)`,
+      `pending(expires_at=...)`); left out, never.
+
     Raises `ConfigurationError` for settings that cannot work, naming the variable of a missing key.
     """
     settings = provider_settings(
@@ -87,7 +91,7 @@ def create_client(
     settings["connect_timeout"] = seconds("connect_timeout", connect_timeout)
     settings["read_timeout"] = seconds("read_timeout", read_timeout)
     settings["progress_timeout"] = seconds("progress_timeout", progress_timeout)
-    run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)
+    run = run_settings(system_prompt, max_turns, timeout, lease, wait_for, requests_expire_after)
     native = NativeClient(settings, store=store if store is not None else MemoryStore(), **run)
     address, _, _ = settings["base_url"].partition("?")  # the query may hold a key
     return Client(native, f"{style} {model} at {address}")
@@ -102,6 +106,7 @@ def create_in_process_client(
     wait_for: WaitFor | None = None,
     store: Store | None = None,
     lease: float = 30.0,
+    requests_expire_after: float | None = None,
 ) -> Client:
     """A client whose model is a function of this process, sync (called in a worker thread) or async.
 
@@ -117,6 +122,6 @@ def create_in_process_client(
     """
     if not callable(generate):
         raise ConfigurationError(f"generate must be a function, not {type(generate).__name__}")
-    run = run_settings(system_prompt, max_turns, timeout, lease, wait_for)
+    run = run_settings(system_prompt, max_turns, timeout, lease, wait_for, requests_expire_after)
     native = NativeClient(generate, store=store if store is not None else MemoryStore(), **run)
     return Client(native, "in process")

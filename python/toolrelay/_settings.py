@@ -59,7 +59,12 @@ def provider_settings(
 
 
 def run_settings(
-    system_prompt: object, max_turns: Any, timeout: object, lease: object, wait_for: object
+    system_prompt: object,
+    max_turns: Any,
+    timeout: object,
+    lease: object,
+    wait_for: object,
+    requests_expire_after: object,
 ) -> dict[str, Any]:
     """The limits of runs, as the native client takes them."""
     if isinstance(max_turns, bool) or not isinstance(max_turns, int) or not 0 < max_turns < _MOST:
@@ -75,6 +80,9 @@ def run_settings(
         "lease": seconds("lease", lease),
         "owner": f"{socket.gethostname()}:{os.getpid()}:{os.urandom(4).hex()}",
         "wait_for": wait_for,
+        "requests_expire_after": (
+            None if requests_expire_after is None else seconds("requests_expire_after", requests_expire_after)
+        ),
     }
 
 

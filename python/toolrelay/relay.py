@@ -64,6 +64,13 @@ class Request(JsonValue):
         put(self, "data", None if data is None else _object(data, "data"))
         put(self, "expires_at", None if expires_at is None else _instant(expires_at, "expires_at"))
 
+    def idempotency_key(self, call: RelayCall | str) -> str:
+        """A key for one call of this request, for a service that is to act once: the two ids, with a colon between.
+
+        It is the same in every delivery, process and retry, and no other call ever has it (contract 7.7).
+        """
+        return f"{self.id}:{call if isinstance(call, str) else call.id}"
+
     def _form(self) -> dict[str, Any]:
         form: dict[str, Any] = {"id": self.id, "kind": self.kind, "prompt": self.prompt}
         if self.url is not None:

@@ -42,7 +42,18 @@ class Toolkit:
             if not isinstance(tool, Tool):
                 raise ToolkitError(f"a toolkit takes tools, not {type(tool).__name__}: use define_tool or relay_tool")
         self._native = NativeToolkit(
-            [(tool.name, tool.description, encode(tool.schema), tool.relay, tool.retry_safe, tool) for tool in tools]
+            [
+                (
+                    tool.name,
+                    tool.description,
+                    encode(tool.schema),
+                    tool.relay,
+                    tool.retry_safe,
+                    tool.expires_after,
+                    tool,
+                )
+                for tool in tools
+            ]
         )
         self._tools = tools
 

@@ -118,6 +118,7 @@ class Tool(Value):
     """A tool as the toolkit takes it; made by `define_tool` or `relay_tool`.
 
     `schema` is this tool's own copy. `retry_safe`: a call that was cut off by the end of its process may run again.
+    `expires_after`: the seconds that the host has to answer a call of a relay tool.
     Calling the tool calls its function.
     """
 
@@ -128,6 +129,7 @@ class Tool(Value):
     function: Callable[..., Any] | None
     call: Call | None
     retry_safe: bool
+    expires_after: float | None
 
     def __init__(
         self,
@@ -138,6 +140,7 @@ class Tool(Value):
         function: Callable[..., Any] | None = None,
         call: Call | None = None,
         retry_safe: bool = False,
+        expires_after: float | None = None,
     ) -> None:
         put(self, "name", name)
         put(self, "description", description)
@@ -146,6 +149,7 @@ class Tool(Value):
         put(self, "function", function)
         put(self, "call", call)
         put(self, "retry_safe", retry_safe)
+        put(self, "expires_after", expires_after)
 
     def invoke(self, arguments: bytes, context: ToolContext) -> Coroutine[Any, Any, ToolOutput | Parked]:
         """Runs the tool with its arguments as JSON; what goes wrong in it is an error output.
@@ -166,13 +170,19 @@ class Tool(Value):
         return f"<{'relay tool' if self.relay else 'tool'} {self.name}>"
 
 
-def relay_tool(name: str, description: str, schema: Schema | None = None) -> Tool:
+def relay_tool(
+    name: str, description: str, schema: Schema | None = None, *, expires_after: float | None = None
+) -> Tool:
     """A tool with a schema and no behaviour: its calls halt the run, and the host executes them.
+
+    With `expires_after` a request for a call of it expires so many seconds after it was made; several calls on one request
+    have the shortest of their times. It wins over the client's `requests_expire_after`.
 
     >>> relay_tool("lookup", "look something up").schema
     {'type': 'object', 'properties': {}}
     """
-    return Tool(_name(name), _describe(name, description), _own(name, schema), relay=True)
+    told, own = _describe(name, description), _own(name, schema)
+    return Tool(_name(name), told, own, relay=True, expires_after=_lasting(name, expires_after))
 
 
 @overload
@@ -294,6 +304,14 @@ def _describe(name: str, description: object) -> str:
     return clean(description)
 
 
+def _lasting(name: str, seconds: Any) -> float | None:
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds < _LONGEST:
+        raise ToolkitError(f"{name}: expires_after must be a positive number of seconds, not {seconds!r}", tool=name)
+    return float(seconds)
+
+
 def _own(name: str, schema: Schema | None) -> dict[str, Any]:
     """The tool's own copy of a schema; the host's object is never changed."""
     if schema is None:
@@ -307,5 +325,7 @@ def _own(name: str, schema: Schema | None) -> dict[str, Any]:
     return copy
 
 
+_LONGEST = 1e11
+"""Seconds: some three thousand years."""
 PASSING = (CancelledError, GeneratorExit, KeyboardInterrupt, SystemExit)
 """What code of the host may raise that is no error of a run: it passes through."""

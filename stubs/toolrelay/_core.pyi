@@ -523,7 +523,7 @@ class RedisStore(NativeStore):
 @final
 class NativeToolkit:
     BUILTIN_NAMES: ClassVar[list[str]]
-    def __new__(cls, tools: Sequence[tuple[str, str, str, bool, bool, Tool]]) -> Self: ...
+    def __new__(cls, tools: Sequence[tuple[str, str, str, bool, bool, float | None, Tool]]) -> Self: ...
 
 @final
 class NativeClient:
@@ -537,6 +537,7 @@ class NativeClient:
         lease: float,
         owner: str,
         wait_for: Callable[[Any], Any] | None,
+        requests_expire_after: float | None,
         store: Any,
     ) -> Self: ...
     def prompt(

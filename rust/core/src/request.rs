@@ -57,6 +57,13 @@ impl Request {
         }
     }
 
+    /// The same request, expiring at this time if it has none of its own; one that no calendar holds is none.
+    #[must_use]
+    pub(crate) fn expiring(self, at_ms: Option<i64>) -> Self {
+        let at = || Some(jiff::Timestamp::from_millisecond(at_ms?).ok()?.to_string());
+        Self { expires_at: self.expires_at.or_else(at), ..self }
+    }
+
     /// The same request without NUL characters, for the transcript (contract 9.5).
     pub(crate) fn cleaned(self) -> Self {
         Self {

@@ -105,7 +105,7 @@ impl Run {
                 self.end(Outcome::Failed(Failure::Model(failure)));
             }
             Input::ToolFinished { effect, output } => self.settle_effect(effect, Slot::is_running, &output)?,
-            Input::ToolParked { effect, park } => self.park(effect, park)?,
+            Input::ToolParked { effect, park } => self.park(effect, park, tools)?,
             Input::Answered { effect, answer } => self.answer(effect, &answer, tools)?,
             Input::NotHere { effect } => self.leave_parked(effect, None)?,
             Input::AskFailed { effect } => self.leave_parked(effect, Some(Failure::AskFailed))?,
@@ -229,7 +229,7 @@ impl Run {
         turn.slots[at] = Slot::Done(result);
     }
 
-    fn park(&mut self, effect: EffectId, park: Park) -> Result<(), Refused> {
+    fn park(&mut self, effect: EffectId, park: Park, tools: &dyn Tools) -> Result<(), Refused> {
         let (turn, at) = self.slot(effect, Slot::is_running)?;
         let answered = matches!(turn.slots[at], Slot::Running { answer: Some(_), .. });
         if answered || park.kind == RELAY_KIND {
@@ -238,6 +238,7 @@ impl Run {
             self.close_turn_if_over();
             return Ok(());
         }
+        let expires_at_ms = tools.expires_at_ms(&turn.calls[at].name);
         let request = Request {
             id: self.ids.request_for(effect),
             kind: park.kind,
@@ -246,7 +247,7 @@ impl Run {
             data: park.data,
             expires_at: park.expires_at,
         };
-        self.wait_for(at, request.cleaned());
+        self.wait_for(at, request.cleaned().expiring(expires_at_ms));
         self.close_turn_if_over();
         Ok(())
     }

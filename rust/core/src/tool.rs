@@ -41,6 +41,11 @@ pub trait Tools: Send + Sync {
     fn is_retry_safe(&self, _name: &str) -> bool {
         false
     }
+    /// When a request expires that a call of this tool makes now, in unix milliseconds. The machine has
+    /// no clock: whoever drives it says the time.
+    fn expires_at_ms(&self, _name: &str) -> Option<i64> {
+        None
+    }
 }
 
 /// What a tool or the host gave for a call.

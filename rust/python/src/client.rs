@@ -40,6 +40,7 @@ pub(crate) struct NativeClient {
     max_turns: u32,
     timeout: Option<Duration>,
     wait_for: Option<Py<PyAny>>,
+    expires_after: Option<Duration>,
 }
 
 /// How the model is reached.
@@ -52,7 +53,7 @@ enum Reached {
 impl NativeClient {
     /// `model` is the function of an in-process model, or a dict with the settings of a provider.
     #[new]
-    #[pyo3(signature = (model, *, system_prompt, max_turns, timeout, lease, owner, wait_for, store))]
+    #[pyo3(signature = (model, *, system_prompt, max_turns, timeout, lease, owner, wait_for, requests_expire_after, store))]
     #[expect(clippy::too_many_arguments, reason = "keyword arguments of Python")]
     fn new(
         model: &Bound<'_, PyAny>,
@@ -62,6 +63,7 @@ impl NativeClient {
         lease: f64,
         owner: String,
         wait_for: Option<Py<PyAny>>,
+        requests_expire_after: Option<f64>,
         store: &Bound<'_, PyAny>,
     ) -> PyResult<Self> {
         let reached = match model.cast::<PyDict>() {
@@ -78,6 +80,9 @@ impl NativeClient {
             max_turns,
             timeout: timeout.map(|timeout| seconds(py, "timeout", timeout)).transpose()?,
             wait_for,
+            expires_after: requests_expire_after
+                .map(|after| seconds(py, "requests_expire_after", after))
+                .transpose()?,
         })
     }
 
@@ -372,6 +377,7 @@ impl NativeClient {
             max_turns: self.max_turns,
             timeout: self.timeout,
             inline: self.wait_for.is_some(),
+            expires_after: self.expires_after,
         })
     }
 }

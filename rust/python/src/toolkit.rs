@@ -1,6 +1,7 @@
 //! `NativeToolkit`: the checked tools of a run and the Python objects that execute them.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
@@ -24,16 +25,19 @@ impl NativeToolkit {
     #[classattr]
     const BUILTIN_NAMES: [&'static str; 10] = BUILTIN_NAMES;
 
-    /// Each tool: name, description, schema as JSON, whether it is a relay tool, whether it is safe to retry, the object.
+    /// Each tool: name, description, schema as JSON, whether it is a relay tool, whether it is safe to retry, the seconds
+    /// that its requests last, the object.
     #[new]
-    fn new(py: Python<'_>, tools: Vec<(String, String, String, bool, bool, Py<PyAny>)>) -> PyResult<Self> {
+    fn new(py: Python<'_>, tools: Vec<(String, String, String, bool, bool, Option<f64>, Py<PyAny>)>) -> PyResult<Self> {
         let mut definitions = Vec::with_capacity(tools.len());
         let mut objects = Vec::with_capacity(tools.len());
-        for (name, description, schema, relay, retry_safe, object) in tools {
+        for (name, description, schema, relay, retry_safe, expires_after, object) in tools {
             let schema = Json::parse(&schema)
                 .map_err(|error| errors::raise(py, "ToolkitError", &format!("the schema of {name:?}: {error}")))?;
             let kind = if relay { ToolKind::Relay } else { ToolKind::Local };
-            definitions.push(ToolDef { spec: ToolSpec { name, description, schema }, kind, retry_safe });
+            let expires_after = expires_after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+            let spec = ToolSpec { name, description, schema };
+            definitions.push(ToolDef { spec, kind, retry_safe, expires_after });
             objects.push(object);
         }
         let tools = Toolkit::new(definitions).map_err(|error| errors::toolkit_error(py, &error))?;

@@ -16,6 +16,7 @@ use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
 use toolrelay_core::run::io::Input;
 use toolrelay_core::run::{Left, OnPending, Run, RunConfig, StartError};
+use toolrelay_core::tool::Tools;
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::WireError;
 
@@ -25,7 +26,7 @@ use crate::host::Host;
 use crate::model::Model;
 use crate::seal::SealError;
 use crate::store::StoreError;
-use crate::toolkit::Toolkit;
+use crate::toolkit::{Expiring, Toolkit};
 use crate::watch::{Watcher, by_host_names};
 
 pub use report::Report;
@@ -42,6 +43,8 @@ pub struct Client {
     pub timeout: Option<Duration>,
     /// Whether the host answers inline.
     pub inline: bool,
+    /// For how long an answer to a request is waited for that says nothing itself.
+    pub expires_after: Option<Duration>,
 }
 
 /// What a segment begins with.
@@ -156,6 +159,7 @@ impl Client {
             RunConfig { max_turns: self.max_turns, inline: self.inline, events: watcher.is_some(), seed: seed()? };
         let deadline = self.timeout.map(|limit| Instant::now() + limit);
         let watcher = watcher.as_deref();
+        let tools = &Expiring { toolkit: tools, expires_after: self.expires_after };
         let around = Surroundings { host, session: &*session, tools, watcher, stop, deadline };
         match place {
             Place::History(history) => {
@@ -224,7 +228,8 @@ impl Client {
     /// on with the conversation, or to a sweep when the lease is over.
     pub async fn submit(&self, id: &str, start: &Start, tools: &Toolkit) -> Result<(), RunError> {
         let config = RunConfig { max_turns: self.max_turns, inline: false, events: false, seed: seed()? };
-        match claim(&self.conversations.for_others(), id, start, &config, tools).await? {
+        let tools = Expiring { toolkit: tools, expires_after: self.expires_after };
+        match claim(&self.conversations.for_others(), id, start, &config, &tools).await? {
             Answered::Claimed(_) | Answered::Before { .. } => Ok(()),
             Answered::Left(_) => Err(ConversationError::Busy { id: id.to_owned(), until_ms: None }.into()),
         }
@@ -236,7 +241,7 @@ async fn claim(
     id: &str,
     start: &Start,
     config: &RunConfig,
-    tools: &Toolkit,
+    tools: &dyn Tools,
 ) -> Result<Answered, ConversationError> {
     match start {
         Start::Prompt { prompt, on_pending } => {
@@ -255,7 +260,7 @@ fn begin(
     history: Transcript,
     start: Start,
     config: &RunConfig,
-    tools: &Toolkit,
+    tools: &dyn Tools,
 ) -> Result<(Run, Vec<Warning>), RunError> {
     Ok(match start {
         Start::Prompt { prompt, on_pending } => Run::start(history, prompt, on_pending, config)?,

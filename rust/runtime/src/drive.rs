@@ -19,12 +19,11 @@ use tokio_util::sync::CancellationToken;
 use toolrelay_core::request::Request;
 use toolrelay_core::run::Run;
 use toolrelay_core::run::io::{Effect, Input, ModelFailure, Output};
-use toolrelay_core::tool::{Outcome, ToolOutput};
+use toolrelay_core::tool::{Outcome, ToolOutput, Tools};
 
 use crate::host::{AskEnd, Host, ToolCall, ToolEnd};
 use crate::model::Session;
 use crate::store::StoreError;
-use crate::toolkit::Toolkit;
 use crate::watch::{Told, Watcher};
 
 /// Where a run keeps what it must not lose.
@@ -65,7 +64,7 @@ pub struct Surroundings<'a> {
     /// The model.
     pub session: &'a dyn Session,
     /// The tools.
-    pub tools: &'a Toolkit,
+    pub tools: &'a dyn Tools,
     /// Is told what happens.
     pub watcher: Option<&'a dyn Watcher>,
     /// Ends the run as cancelled.

@@ -1,15 +1,19 @@
 //! The tools of a run, checked once: names, kinds, schemas. How a tool works is the host's.
 
+mod expiring;
 mod fault;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::time::Duration;
 
 use jsonschema::Validator;
 use serde_json::Value;
 use thiserror::Error;
 use toolrelay_core::tool::{ToolKind, ToolSpec, Tools};
 use toolrelay_core::wire::names;
+
+pub(crate) use expiring::Expiring;
 
 /// The names of the builtin tools. A relay tool may have none of them, even with builtins off
 /// (contract 2.1).
@@ -25,6 +29,8 @@ pub struct ToolDef {
     pub kind: ToolKind,
     /// Whether a call that was cut off may run again from its beginning (contract 7.6).
     pub retry_safe: bool,
+    /// For how long an answer to a call is waited for, where the tool says so itself.
+    pub expires_after: Option<Duration>,
 }
 
 /// Why a toolkit cannot be built. The toolkit is as it was.
@@ -76,6 +82,7 @@ pub struct Toolkit {
 struct Entry {
     kind: ToolKind,
     retry_safe: bool,
+    expires_after: Option<Duration>,
     schema: Validator,
 }
 
@@ -109,13 +116,23 @@ impl Toolkit {
         self.by_name.insert(name, at);
         self.by_wire_name.extend(wire_names.map(|wire_name| (wire_name, at)));
         self.specs.push(tool.spec);
-        self.entries.push(Entry { kind: tool.kind, retry_safe: tool.retry_safe, schema });
+        self.entries.push(Entry {
+            kind: tool.kind,
+            retry_safe: tool.retry_safe,
+            expires_after: tool.expires_after,
+            schema,
+        });
         Ok(())
     }
 
     /// What a provider is told, in order.
     pub fn specs(&self) -> &[ToolSpec] {
         &self.specs
+    }
+
+    /// For how long an answer to a call of this tool is waited for, where it says so itself.
+    pub fn expires_after(&self, name: &str) -> Option<Duration> {
+        self.entries[self.position(name)?].expires_after
     }
 
     /// The place of a tool, by the host's name.

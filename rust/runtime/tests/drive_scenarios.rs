@@ -197,6 +197,7 @@ fn client(scenario: &Scenario, style: Style, server: &Server) -> Client {
         max_turns: scenario.max_turns,
         timeout: Some(TIMEOUT),
         inline: scenario.wait_for,
+        expires_after: None,
     }
 }
 
@@ -208,6 +209,7 @@ fn toolkit(scenario: &Scenario) -> Toolkit {
             spec: ToolSpec { name: name.clone(), description: format!("What {name} does."), schema },
             kind: if spec["kind"] == "relay" { ToolKind::Relay } else { ToolKind::Local },
             retry_safe: false,
+            expires_after: None,
         }
     };
     Toolkit::new(scenario.tools.iter().map(tool).collect()).unwrap()

@@ -13,7 +13,12 @@ use toolrelay_runtime::toolkit::{BUILTIN_NAMES, ToolDef, Toolkit, ToolkitError};
 
 fn tool(name: &str, kind: ToolKind, schema: &Value) -> ToolDef {
     let schema = Json::parse(&schema.to_string()).unwrap();
-    ToolDef { spec: ToolSpec { name: name.to_owned(), description: String::new(), schema }, kind, retry_safe: false }
+    ToolDef {
+        spec: ToolSpec { name: name.to_owned(), description: String::new(), schema },
+        kind,
+        retry_safe: false,
+        expires_after: None,
+    }
 }
 
 fn named(tools: &[(&str, ToolKind)]) -> Result<Toolkit, ToolkitError> {

@@ -91,7 +91,7 @@ impl Run {
                 }
             }
         }
-        self.park_relayed(relayed);
+        self.park_relayed(relayed, tools);
     }
 
     /// Tells what calls go on waiting for. Where the host can be asked inline, it is asked once more for a call that waits

@@ -123,19 +123,21 @@ impl Run {
             });
         }
         self.phase = Phase::Turn(Turn { calls, slots, requests: Vec::new() });
-        self.park_relayed(relayed);
+        self.park_relayed(relayed, tools);
         self.close_turn_if_over();
     }
 
-    pub(super) fn park_relayed(&mut self, relayed: Vec<(usize, RelayCall)>) {
+    pub(super) fn park_relayed(&mut self, relayed: Vec<(usize, RelayCall)>, tools: &dyn Tools) {
         let (places, calls): (Vec<usize>, Vec<RelayCall>) = relayed.into_iter().unzip();
         if self.inline {
             for (at, call) in places.into_iter().zip(calls) {
+                let expires_at_ms = tools.expires_at_ms(&call.name);
                 let request = Request::relay(self.ids.request(), &[call]);
-                self.wait_for(at, request);
+                self.wait_for(at, request.expiring(expires_at_ms));
             }
         } else if !calls.is_empty() {
-            let request = Request::relay(self.ids.request(), &calls);
+            let soonest = calls.iter().filter_map(|call| tools.expires_at_ms(&call.name)).min();
+            let request = Request::relay(self.ids.request(), &calls).expiring(soonest);
             let Phase::Turn(turn) = &mut self.phase else { return };
             for at in places {
                 turn.slots[at] = Slot::Waiting { request: request.id.clone() };

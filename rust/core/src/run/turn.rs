@@ -104,7 +104,8 @@ impl Turn {
             calls.extend(request.relay_calls().into_iter().filter(|call| call.id == self.calls[*at].id));
             self.slots[*at] = Slot::Waiting { request: id.clone() };
         }
-        let merged = Request::relay(id.clone(), &calls);
+        let soonest = parked.iter().filter_map(|(_, request)| request.expires_at_ms()).min();
+        let merged = Request::relay(id.clone(), &calls).expiring(soonest);
         self.requests.retain(|request| request.id == id || !parked.iter().any(|(_, gone)| gone.id == request.id));
         if let Some(kept) = self.requests.iter_mut().find(|request| request.id == id) {
             *kept = merged;

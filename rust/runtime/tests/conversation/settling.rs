@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 use toolrelay_core::answer::{Answer, Reason};
+use toolrelay_core::request::Request;
 use toolrelay_core::resume::ResumeError;
 use toolrelay_core::run::StartError;
 use toolrelay_core::run::io::Outcome;
@@ -254,4 +255,64 @@ async fn a_request_of_a_dead_run_expires_when_somebody_goes_on() {
     world.stage.slow.add_permits(1);
     let report = world.recover().await.unwrap();
     assert_eq!(play(&report.transcript)[2..], ["a: expired", "b: at last", "model: the end"]);
+}
+
+/// Seconds from the making of a request to its end.
+fn lasts(request: &Request, made_at_ms: i64) -> Option<i64> {
+    Some((request.expires_at_ms()? - made_at_ms) / 1000)
+}
+
+#[tokio::test]
+async fn a_request_expires_when_its_tool_its_own_words_or_the_client_say() {
+    let replies = [
+        calls(&[("a", "click"), ("b", "pay"), ("c", "too_late")]),
+        calls(&[("d", "click"), ("e", "brief"), ("f", "type")]),
+    ];
+    for mut world in World::each(&replies) {
+        let halted = world.ask("go").await.unwrap();
+        let times: Vec<_> = halted.suspensions.iter().map(|request| request.expires_at.as_deref()).collect();
+        assert_eq!(times, [None, None, Some(PAST)], "nothing expires that nobody gave a time");
+        world.conversations().delete(ID).await.unwrap();
+
+        world.expires_after = Some(Duration::from_secs(60));
+        let now = toolrelay_runtime::drive::now_ms();
+        let halted = world.ask("go").await.unwrap();
+        let [relay, approval, own] = &halted.suspensions[..] else { panic!("{:?}", halted.suspensions) };
+        assert!(matches!(lasts(relay, now), Some(60..=90)), "{relay:?}");
+        assert!(matches!(lasts(approval, now), Some(60..=90)), "{approval:?}");
+        assert_eq!(own.expires_at.as_deref(), Some(PAST));
+        let row = &world.stored().await.requests[0];
+        assert_eq!(row.expires_at_ms, relay.expires_at_ms(), "the store knows");
+
+        // Of several calls on one request the one with the least time decides.
+        let halted = world.ask_instead("another way").await.unwrap();
+        let [relay] = &halted.suspensions[..] else { panic!("{:?}", halted.suspensions) };
+        assert_eq!((relay.relay_calls().len(), lasts(relay, now)), (3, Some(0)));
+        while world.conversations().overdue(None, 9).await.unwrap().entries.is_empty() {
+            sleep(Duration::from_millis(1)).await;
+        }
+        assert!(world.conversations().expire(ID).await.unwrap());
+        let known = world.conversations().get(ID).await.unwrap().unwrap();
+        let last = play(&known.transcript).split_off(known.transcript.len() - 3);
+        assert_eq!(last, ["d: expired", "e: expired", "f: expired"]);
+    }
+}
+
+#[tokio::test]
+async fn requests_that_become_one_have_the_shortest_of_their_times() {
+    let mut world = World::in_memory(vec![calls(&[("a", "click"), ("b", "hurried")])]);
+    world.expires_after = Some(Duration::from_secs(60));
+    let now = toolrelay_runtime::drive::now_ms();
+    let asking = world.clone().inline();
+    let working = tokio::spawn(async move { asking.ask("go").await });
+    while world.stage.asked.lock().unwrap().len() < 2 {
+        sleep(Duration::from_millis(1)).await;
+    }
+    working.abort();
+    assert!(working.await.unwrap_err().is_cancelled());
+    world.store.leases_are_over(true);
+    let report = world.recover().await.unwrap();
+    let [relay] = &report.suspensions[..] else { panic!("{:?}", report.suspensions) };
+    assert!(matches!((relay.relay_calls().len(), lasts(relay, now)), (2, Some(20..=40))), "{relay:?}");
+    assert_eq!(world.stored().await.requests[0].expires_at_ms, relay.expires_at_ms());
 }

@@ -48,6 +48,7 @@ pub(crate) struct World {
     toolkit: Arc<Toolkit>,
     pub(crate) lease: Duration,
     inline: bool,
+    pub(crate) expires_after: Option<Duration>,
     _folder: Option<Arc<TempDir>>,
 }
 
@@ -92,11 +93,18 @@ impl World {
             ("too_late", ToolKind::Local),
             ("click", ToolKind::Relay),
             ("type", ToolKind::Relay),
+            ("brief", ToolKind::Relay),
+            ("hurried", ToolKind::Relay),
         ];
         let define = |(name, kind): (&str, ToolKind)| {
             let schema = Json::parse(r#"{"type":"object"}"#).unwrap();
             let spec = ToolSpec { name: name.into(), description: String::new(), schema };
-            ToolDef { spec, kind, retry_safe: ["count", "vote"].contains(&name) }
+            let expires_after = match name {
+                "brief" => Some(Duration::from_millis(1)),
+                "hurried" => Some(Duration::from_secs(20)),
+                _ => None,
+            };
+            ToolDef { spec, kind, retry_safe: ["count", "vote"].contains(&name), expires_after }
         };
         Self {
             store: Faulty::new(store),
@@ -104,6 +112,7 @@ impl World {
             toolkit: Arc::new(Toolkit::new(tools.map(define).into()).unwrap()),
             lease: Duration::from_secs(30),
             inline: false,
+            expires_after: None,
             _folder: None,
         }
     }
@@ -148,6 +157,7 @@ impl World {
             max_turns: 10,
             timeout: None,
             inline: self.inline,
+            expires_after: self.expires_after,
         }
     }
 

@@ -163,6 +163,7 @@ pub(crate) fn toolkit(local: &[&str]) -> Toolkit {
         spec: ToolSpec { name: name.to_owned(), description: String::new(), schema: Json::empty_object() },
         kind,
         retry_safe: false,
+        expires_after: None,
     };
     let mut tools: Vec<ToolDef> = local.iter().map(|name| tool(name, ToolKind::Local)).collect();
     tools.push(tool("moor", ToolKind::Relay));
@@ -176,6 +177,7 @@ pub(crate) fn client(model: impl Model + 'static) -> Client {
         max_turns: 10,
         timeout: None,
         inline: true,
+        expires_after: None,
     }
 }
 

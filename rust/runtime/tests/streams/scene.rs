@@ -176,6 +176,7 @@ pub(crate) fn client(provider: &Provider, style: Style) -> Client {
         max_turns: 10,
         timeout: None,
         inline: false,
+        expires_after: None,
     }
 }
 

@@ -24,8 +24,8 @@ impl Held {
                 }
                 // Several requests became one.
                 Some(known) if row.slots.iter().any(|slot| !known.slots.contains(slot)) => {
-                    let (slots, body) = (row.slots.clone(), row.body.clone());
-                    rows.insert(row.id.clone(), StoredRequest { slots, body, ..known });
+                    let (slots, body, expires_at_ms) = (row.slots.clone(), row.body.clone(), row.expires_at_ms);
+                    rows.insert(row.id.clone(), StoredRequest { slots, body, expires_at_ms, ..known });
                 }
                 Some(_) => {}
             }
