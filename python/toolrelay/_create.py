@@ -70,8 +70,8 @@ def create_client(
       this process's memory. `lease`: seconds that a claim on a
       conversation lasts without a sign of life.
 
-    - `requests_expire_after`: seconds until a request expires that says nothing itself (`relay_tool(expires_after=...)`,
-      `pending(expires_at=...)`); left out, never.
+    - `requests_expire_after`: seconds until a request expires for which nobody says otherwise
+      (`relay_tool(expires_after=...)`, `pending(expires_at=...)`); left out, never.
 
     Raises `ConfigurationError` for settings that cannot work, naming the variable of a missing key.
     """

@@ -65,11 +65,18 @@ class Request(JsonValue):
         put(self, "expires_at", None if expires_at is None else _instant(expires_at, "expires_at"))
 
     def idempotency_key(self, call: RelayCall | str) -> str:
-        """A key for one call of this request, for a service that is to act once: the two ids, with a colon between.
+        """A key for one call of this request, for a service that is to act once.
 
-        It is the same in every delivery, process and retry, and no other call ever has it (contract 7.7).
+        It is the same in every delivery, process and retry, and no other call ever has it (contract 7.7): the two
+        ids with a colon between, or what the data has under `keys` for a call that had another request before.
+
+        >>> Request("req_1", "tool_call", "", data={"calls": []}).idempotency_key("call_1")
+        'req_1:call_1'
         """
-        return f"{self.id}:{call if isinstance(call, str) else call.id}"
+        id = call if isinstance(call, str) else call.id
+        keys = self.data.get("keys") if is_relay_request(self) and self.data else None
+        kept = keys.get(id) if isinstance(keys, dict) else None
+        return kept if isinstance(kept, str) else f"{self.id}:{id}"
 
     def _form(self) -> dict[str, Any]:
         form: dict[str, Any] = {"id": self.id, "kind": self.kind, "prompt": self.prompt}

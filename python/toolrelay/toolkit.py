@@ -41,20 +41,7 @@ class Toolkit:
         for tool in tools:
             if not isinstance(tool, Tool):
                 raise ToolkitError(f"a toolkit takes tools, not {type(tool).__name__}: use define_tool or relay_tool")
-        self._native = NativeToolkit(
-            [
-                (
-                    tool.name,
-                    tool.description,
-                    encode(tool.schema),
-                    tool.relay,
-                    tool.retry_safe,
-                    tool.expires_after,
-                    tool,
-                )
-                for tool in tools
-            ]
-        )
+        self._native = NativeToolkit([(tool, encode(tool.schema)) for tool in tools])
         self._tools = tools
 
     def __iter__(self) -> Iterator[Tool]:

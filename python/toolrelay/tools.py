@@ -175,8 +175,8 @@ def relay_tool(
 ) -> Tool:
     """A tool with a schema and no behaviour: its calls halt the run, and the host executes them.
 
-    With `expires_after` a request for a call of it expires so many seconds after it was made; several calls on one request
-    have the shortest of their times. It wins over the client's `requests_expire_after`.
+    With `expires_after` a request for a call of it expires so many seconds after it was made, whatever the client's
+    `requests_expire_after` is; several calls on one request have the shortest of their times.
 
     >>> relay_tool("lookup", "look something up").schema
     {'type': 'object', 'properties': {}}

@@ -523,7 +523,7 @@ class RedisStore(NativeStore):
 @final
 class NativeToolkit:
     BUILTIN_NAMES: ClassVar[list[str]]
-    def __new__(cls, tools: Sequence[tuple[str, str, str, bool, bool, float | None, Tool]]) -> Self: ...
+    def __new__(cls, tools: Sequence[tuple[Tool, str]]) -> Self: ...
 
 @final
 class NativeClient:

@@ -201,6 +201,7 @@ async def main() -> None:
             headers={"x-trace": "1"},
             request_params={"temperature": 0.5},
             timeout=5,
+            requests_expire_after=3600,
             wait_for=host,
         ),
         Client,

@@ -4,7 +4,16 @@ import asyncio
 from datetime import datetime, timedelta
 from typing import assert_type
 
-from toolrelay import Conversation, Request, RunResult, Toolkit, answer_output, create_in_process_client, relay_tool
+from toolrelay import (
+    Conversation,
+    Request,
+    RunResult,
+    Toolkit,
+    answer_output,
+    create_in_process_client,
+    relay_calls_of,
+    relay_tool,
+)
 from toolrelay.conversations import PendingPage, PendingRequest, Swept
 
 toolkit = Toolkit([relay_tool("tide", "high water")])
@@ -26,7 +35,9 @@ async def main() -> None:
     assert_type(page, PendingPage)
     assert_type(page.requests, tuple[PendingRequest, ...])
     assert_type(page.next, str | None)
-    assert_type(page.requests[0].request, Request)
+    request = page.requests[0].request
+    assert_type(request, Request)
+    assert_type([request.idempotency_key(call) for call in relay_calls_of(request)], list[str])
     assert_type(page.requests[0].age, timedelta)
     assert_type(await client.fork("c-1", "c-2"), Conversation)
     exported = await client.export("c-2")

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import assert_type
 
-from toolrelay import Client, MemoryStore, SqliteStore, create_in_process_client
+from toolrelay import Client, MemoryStore, PostgresStore, RedisStore, SqliteStore, create_in_process_client
 from toolrelay.stores import Cursor, Lease, Order, Store, StoredConversation, StoredRequest, Write
 
 
@@ -43,7 +43,9 @@ class Own:
 
 def all_kinds(path: str) -> list[Store]:
     """Each is one, for a type checker."""
-    return [MemoryStore(), SqliteStore(path), Own(MemoryStore())]
+    postgres = PostgresStore("postgresql://localhost/db", schema="relay", connections=2)
+    redis = RedisStore("redis://localhost", prefix="relay", connections=2)
+    return [MemoryStore(), SqliteStore(path), postgres, redis, Own(MemoryStore())]
 
 
 async def look(store: Store) -> None:
@@ -65,3 +67,4 @@ async def look(store: Store) -> None:
 client = create_in_process_client(generate=lambda request: "hello", store=Own(MemoryStore()))
 assert_type(client, Client)
 asyncio.run(look(Own(MemoryStore())))
+assert len(all_kinds("none.db")) == 5

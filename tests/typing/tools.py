@@ -45,6 +45,7 @@ assert_type(tide, Tool)
 assert_type(moor, Tool)
 assert_type(define_tool("real_tool", "runs locally", None, real), Tool)
 assert_type(relay_tool("lookup", "look up", {"type": "object"}), Tool)
+assert_type(relay_tool("ask", "asks", expires_after=60), Tool)
 
 output = asyncio.run(tide.invoke(b'{"port":"Ames"}', ToolContext("call_1", "tide")))
 assert_type(output, ToolOutput | Parked)

@@ -1,5 +1,7 @@
 //! What a parked call waits for (contract 1.1, 1.2).
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -52,9 +54,35 @@ impl Request {
             kind: RELAY_KIND.to_owned(),
             prompt: format!("waiting for the host to run {}", names.join(", ")),
             url: None,
-            data: Json::of(&RelayData { calls }).ok(),
+            data: Json::of(&RelayData { calls, keys: BTreeMap::new() }).ok(),
             expires_at: None,
         }
+    }
+
+    /// The key with which the host's own services act once for a call of this request (contract 7.7).
+    pub fn idempotency_key(&self, call: &CallId) -> String {
+        self.keys().remove(call).unwrap_or_else(|| self.own_key(call))
+    }
+
+    /// The same relay request, where these calls have these keys: what a call was asked for under another request it keeps.
+    #[must_use]
+    pub(crate) fn keyed(self, keys: impl IntoIterator<Item = (CallId, String)>) -> Self {
+        let keys: BTreeMap<_, _> = keys.into_iter().filter(|(call, key)| *key != self.own_key(call)).collect();
+        if !self.is_relay() || keys == self.keys() {
+            return self;
+        }
+        Self { data: Json::of(&RelayData { calls: &self.relay_calls(), keys }).ok(), ..self }
+    }
+
+    fn keys(&self) -> BTreeMap<CallId, String> {
+        let data = self.data.as_ref().filter(|_| self.is_relay());
+        data.and_then(|data| serde_json::from_str::<ReadKeys>(data.get()).ok())
+            .map(|data| data.keys)
+            .unwrap_or_default()
+    }
+
+    fn own_key(&self, call: &CallId) -> String {
+        format!("{}:{call}", self.id)
     }
 
     /// The same request, expiring at this time if it has none of its own; one that no calendar holds is none.
@@ -110,9 +138,17 @@ pub(crate) fn keys_of(json: &str) -> Vec<String> {
 #[derive(Serialize)]
 struct RelayData<'a> {
     calls: &'a [RelayCall],
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    keys: BTreeMap<CallId, String>,
 }
 
 #[derive(Deserialize)]
 struct ReadRelayData {
     calls: Vec<RelayCall>,
+}
+
+#[derive(Deserialize)]
+struct ReadKeys {
+    #[serde(default)]
+    keys: BTreeMap<CallId, String>,
 }

@@ -132,7 +132,7 @@ pub fn renew(transcript: &Transcript, ids: &mut IdSource) -> Transcript {
             renewed.push((mark.id.clone(), id.clone()));
             id
         });
-        let request = mark.request.clone().map(|request| Request { id: id.clone(), ..request });
+        let request = mark.request.clone().map(|request| Request { id: id.clone(), ..request }.keyed([]));
         Some(Message::placeholder(call, Pending { id, request, ..mark.clone() }))
     };
     let messages = transcript.messages().iter();
@@ -146,9 +146,10 @@ pub fn rest_of(request: &Request, waiting: &[&CallId]) -> Request {
     if !request.is_relay() || rest.len() == calls.len() {
         return request.clone();
     }
+    let keys = rest.iter().map(|call| (call.id.clone(), request.idempotency_key(&call.id)));
     Request {
         expires_at: request.expires_at.clone(),
         url: request.url.clone(),
-        ..Request::relay(request.id.clone(), &rest)
+        ..Request::relay(request.id.clone(), &rest).keyed(keys)
     }
 }

@@ -8,10 +8,10 @@ mod tools;
 use bytes::Bytes;
 use serde_json::{Value, json};
 use toolrelay_core::answer::{Answer, Reason};
-use toolrelay_core::id::{CallId, IdSource, RequestId};
+use toolrelay_core::id::{CallId, EffectId, IdSource, RequestId};
 use toolrelay_core::message::{Call, Message};
 use toolrelay_core::repair::Warning;
-use toolrelay_core::reply::Reply;
+use toolrelay_core::reply::{Reply, ReplyCall};
 use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
 use toolrelay_core::run::io::{Effect, Input, Limit, Outcome, Output, Park};
@@ -172,7 +172,7 @@ fn halted() -> Run {
     let prompt = Some(Message::user("go"));
     let (mut run, _) = Run::start(Transcript::default(), prompt, OnPending::Refuse, &CONFIG).unwrap();
     let Effect::CallModel { id } = next(&mut run) else { panic!("the model is asked") };
-    let named = |(at, name): (usize, &str)| toolrelay_core::reply::ReplyCall {
+    let named = |(at, name): (usize, &str)| ReplyCall {
         id: Some(format!("k{at}")),
         name: name.to_owned(),
         arguments: r#"{"to":"Ann"}"#.to_owned(),
@@ -334,4 +334,57 @@ fn the_check_is_the_one_that_is_written_down() {
     let call = Call { id: CallId::new("any"), name: "pay".into(), arguments: r#"{"to": "Ann"}"#.into() };
     // printf 'pay\0{"to": "Ann"}' | sha256sum
     assert_eq!(call.check(), "2629054599083789e8dfb6ac3f8d9426eded9886a374c18ddf0af77b5dd8a35a");
+}
+
+/// The calls `moor`, `moor` and `moor` of an inline run; with their requests, as the host is asked.
+fn asked() -> (Run, Vec<(EffectId, Request)>) {
+    let config = RunConfig { inline: true, ..CONFIG };
+    let prompt = Some(Message::user("go"));
+    let (mut run, _) = Run::start(Transcript::default(), prompt, OnPending::Refuse, &config).unwrap();
+    let Effect::CallModel { id } = next(&mut run) else { panic!("the model is asked") };
+    let named = |id: &str| ReplyCall { id: Some(id.to_owned()), name: "moor".to_owned(), arguments: "{}".to_owned() };
+    let reply = Reply { calls: ["k1", "k2", "k3"].map(named).into(), ..Reply::default() };
+    run.handle(Input::ModelEnded { effect: id, reply }, &dock()).unwrap();
+    let asked = (0..3).map(|_| {
+        let Effect::Ask { id, request } = next(&mut run) else { panic!("the host is asked") };
+        (id, request)
+    });
+    let asked = asked.collect();
+    (run, asked)
+}
+
+#[test]
+fn a_call_keeps_its_key_whatever_request_it_rides() {
+    let key = |request: &Request, id: &str| request.idempotency_key(&CallId::new(id));
+    let (mut run, asked) = asked();
+    let keys: Vec<_> = asked.iter().zip(["k1", "k2", "k3"]).map(|((_, request), id)| key(request, id)).collect();
+    for ((_, request), id) in asked.iter().zip(["k1", "k2", "k3"]) {
+        assert_eq!(key(request, id), format!("{}:{id}", request.id));
+    }
+    for (effect, _) in &asked {
+        run.handle(Input::NotHere { effect: *effect }, &dock()).unwrap();
+    }
+    let [joined] = run.suspensions() else { panic!("{:?}", run.suspensions()) };
+    let kept = |request: &Request| ["k1", "k2", "k3"].map(|id| key(request, id));
+    assert_eq!((&joined.id, kept(joined).to_vec()), (&asked[0].1.id, keys.clone()));
+    assert_eq!(joined.data_keys(), ["calls", "keys"]);
+
+    // A stored request is read, answered in part, and taken up by another worker.
+    let read: Request = serde_json::from_str(&serde_json::to_string(joined).unwrap()).unwrap();
+    assert_eq!((&read, kept(&read).to_vec()), (joined, keys.clone()));
+    let rest = suspension::rest_of(joined, &[&CallId::new("k1"), &CallId::new("k3")]);
+    assert_eq!([key(&rest, "k1"), key(&rest, "k3")], [keys[0].clone(), keys[2].clone()]);
+    assert_eq!(
+        suspension::rest_of(joined, &[&CallId::new("k1")]).data_keys(),
+        ["calls"],
+        "nothing is said that the ids say"
+    );
+    let (again, _) = Run::go_on(run.transcript(), &Left::default(), &CONFIG, &dock()).unwrap();
+    assert_eq!(again.suspensions(), run.suspensions());
+
+    // A copy is another way: its calls are acts of their own.
+    let copy = suspension::renew(run.transcript(), &mut IdSource::new([9; 32]));
+    let renewed = Suspension::from_transcript(copy).unwrap().outstanding().remove(0);
+    assert_eq!(kept(&renewed).to_vec(), ["k1", "k2", "k3"].map(|id| format!("{}:{id}", renewed.id)).to_vec());
+    assert_ne!(renewed.id, joined.id);
 }

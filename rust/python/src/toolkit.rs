@@ -25,20 +25,20 @@ impl NativeToolkit {
     #[classattr]
     const BUILTIN_NAMES: [&'static str; 10] = BUILTIN_NAMES;
 
-    /// Each tool: name, description, schema as JSON, whether it is a relay tool, whether it is safe to retry, the seconds
-    /// that its requests last, the object.
+    /// The tools, each with its schema as JSON.
     #[new]
-    fn new(py: Python<'_>, tools: Vec<(String, String, String, bool, bool, Option<f64>, Py<PyAny>)>) -> PyResult<Self> {
+    fn new(py: Python<'_>, tools: Vec<(Bound<'_, PyAny>, String)>) -> PyResult<Self> {
         let mut definitions = Vec::with_capacity(tools.len());
         let mut objects = Vec::with_capacity(tools.len());
-        for (name, description, schema, relay, retry_safe, expires_after, object) in tools {
+        for (object, schema) in tools {
+            let GivenTool { name, description, relay, retry_safe, expires_after } = object.extract()?;
             let schema = Json::parse(&schema)
                 .map_err(|error| errors::raise(py, "ToolkitError", &format!("the schema of {name:?}: {error}")))?;
             let kind = if relay { ToolKind::Relay } else { ToolKind::Local };
             let expires_after = expires_after.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
             let spec = ToolSpec { name, description, schema };
             definitions.push(ToolDef { spec, kind, retry_safe, expires_after });
-            objects.push(object);
+            objects.push(object.unbind());
         }
         let tools = Toolkit::new(definitions).map_err(|error| errors::toolkit_error(py, &error))?;
         Ok(Self { tools: Arc::new(tools), objects: Arc::new(objects) })
@@ -49,4 +49,15 @@ impl NativeToolkit {
         let own = Arc::strong_count(&self.objects) == 1;
         self.objects.iter().filter(|_| own).try_for_each(|tool| visit.call(tool))
     }
+}
+
+/// What a `Tool` says of itself.
+#[derive(FromPyObject)]
+struct GivenTool {
+    name: String,
+    description: String,
+    relay: bool,
+    retry_safe: bool,
+    /// In seconds.
+    expires_after: Option<f64>,
 }

@@ -105,7 +105,11 @@ impl Turn {
             self.slots[*at] = Slot::Waiting { request: id.clone() };
         }
         let soonest = parked.iter().filter_map(|(_, request)| request.expires_at_ms()).min();
-        let merged = Request::relay(id.clone(), &calls).expiring(soonest);
+        let keys = parked.iter().map(|(at, request)| {
+            let call = &self.calls[*at].id;
+            (call.clone(), request.idempotency_key(call))
+        });
+        let merged = Request::relay(id.clone(), &calls).keyed(keys).expiring(soonest);
         self.requests.retain(|request| request.id == id || !parked.iter().any(|(_, gone)| gone.id == request.id));
         if let Some(kept) = self.requests.iter_mut().find(|request| request.id == id) {
             *kept = merged;

@@ -274,7 +274,7 @@ async fn a_request_expires_when_its_tool_its_own_words_or_the_client_say() {
         assert_eq!(times, [None, None, Some(PAST)], "nothing expires that nobody gave a time");
         world.conversations().delete(ID).await.unwrap();
 
-        world.expires_after = Some(Duration::from_secs(60));
+        world.expires_after = Some(Duration::from_mins(1));
         let now = toolrelay_runtime::drive::now_ms();
         let halted = world.ask("go").await.unwrap();
         let [relay, approval, own] = &halted.suspensions[..] else { panic!("{:?}", halted.suspensions) };
@@ -301,7 +301,7 @@ async fn a_request_expires_when_its_tool_its_own_words_or_the_client_say() {
 #[tokio::test]
 async fn requests_that_become_one_have_the_shortest_of_their_times() {
     let mut world = World::in_memory(vec![calls(&[("a", "click"), ("b", "hurried")])]);
-    world.expires_after = Some(Duration::from_secs(60));
+    world.expires_after = Some(Duration::from_mins(1));
     let now = toolrelay_runtime::drive::now_ms();
     let asking = world.clone().inline();
     let working = tokio::spawn(async move { asking.ask("go").await });
