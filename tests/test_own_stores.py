@@ -69,6 +69,18 @@ async def test_of_many_answers_at_once_one_asks_the_model():
     assert len(model.requests) == 1
 
 
+async def test_a_halt_and_its_resume_are_two_reads_and_four_writes():
+    """What goes to a server costs a round trip each."""
+    store, asked = DictStore(), []
+    store.before = lambda method, id: asked.append(method)
+    client, _ = client_of(store, says(call("tide")), "done")
+    halted = await client.ask("go", Toolkit([TIDE]), id="c-1")
+    answer = answer_output(halted.pending.id, "4 m")
+    done = await client.ask_with_answer(Toolkit([TIDE]), "c-1", halted.pending.id, answer)
+    assert done.text == "done"
+    assert asked == ["load", "commit", "commit"] * 2
+
+
 async def test_what_is_written_is_plain():
     store = DictStore()
     pending = await halt(store)

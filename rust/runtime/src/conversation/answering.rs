@@ -50,10 +50,8 @@ impl Conversations {
             let Some(stored) = self.store.load(&id).await? else {
                 return Err(ConversationError::NotFound { id: id.to_string() });
             };
-            // Read after the conversation, so that it is never the older of the two. When it is the
-            // newer one, what follows does not fit or its claim is a conflict, and all is read anew.
             let asked = pending.map_or(&answer.id, |pending| &pending.id);
-            let Some(row) = self.store.request(&id, asked.as_str()).await? else {
+            let Some(row) = self.row_of(&id, &stored, asked.as_str()).await? else {
                 let waiting = stored.requests.iter().filter(|row| !stored::is_worked_on(row));
                 let expected = waiting.map(|row| row.id.clone()).collect();
                 return Err(ResumeError::WrongRequest { expected, found: asked.clone() }.into());
@@ -98,6 +96,21 @@ impl Conversations {
             }
         }
         Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+    }
+
+    /// A request of a loaded conversation.
+    async fn row_of(
+        &self,
+        id: &ConversationId,
+        stored: &Conversation,
+        asked: &str,
+    ) -> Result<Option<StoredRequest>, StoreError> {
+        match stored.requests.iter().find(|row| row.id == asked && !stored::is_worked_on(row)) {
+            Some(waiting) => Ok(Some(waiting.clone())),
+            // Read after the conversation, so that it is never the older of the two. When it is the
+            // newer one, what follows does not fit or its claim is a conflict, and all is read anew.
+            None => self.store.request(id, asked).await,
+        }
     }
 
     /// Whether nobody has written to the conversation since it was loaded.

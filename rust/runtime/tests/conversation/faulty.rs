@@ -36,7 +36,7 @@ pub(crate) struct Faulty {
     plan: Mutex<Plan>,
     died: Notify,
     leases_over: AtomicBool,
-    /// What happens elsewhere before a request is next read.
+    /// What happens elsewhere before the next load is told.
     meanwhile: Mutex<Option<BoxFuture<'static, ()>>>,
 }
 
@@ -66,7 +66,7 @@ impl Faulty {
         })
     }
 
-    /// This happens between a load of the conversation and the read of a request that follows it.
+    /// This happens between the next load of the conversation and what follows it.
     pub(crate) fn meanwhile(&self, happens: impl Future<Output = ()> + Send + 'static) {
         *self.meanwhile.lock().unwrap() = Some(Box::pin(happens));
     }
@@ -128,6 +128,10 @@ impl Store for Faulty {
         yield_now().await;
         self.plan.lock().unwrap().loads += 1;
         let mut found = self.inner.load(id).await?;
+        let meanwhile = self.meanwhile.lock().unwrap().take();
+        if let Some(happens) = meanwhile {
+            happens.await;
+        }
         if self.leases_over.load(Ordering::SeqCst)
             && let Some(lease) = found.as_mut().and_then(|found| found.lease.as_mut())
         {
@@ -139,10 +143,6 @@ impl Store for Faulty {
 
     async fn request(&self, id: &ConversationId, request: &str) -> Result<Option<StoredRequest>, StoreError> {
         yield_now().await;
-        let meanwhile = self.meanwhile.lock().unwrap().take();
-        if let Some(happens) = meanwhile {
-            happens.await;
-        }
         self.inner.request(id, request).await
     }
 
