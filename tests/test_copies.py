@@ -109,12 +109,14 @@ def test_i11_what_belongs_to_its_process_says_so(twin, tmp_path):
 def test_i11_these_are_all_public_classes():
     """A new one has to be put above, or be an error (see test_errors)."""
     covered = {type(value).__name__ for value in plain_values()} | {
+        "ChunkStream",
         "Client",
         "MemoryStore",
         "PostgresStore",
         "RedisStore",
         "SqliteStore",
         "Stream",
+        "SyncChunkStream",
         "SyncStream",
         "Toolkit",
     }

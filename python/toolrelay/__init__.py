@@ -79,7 +79,7 @@ from toolrelay.relay import (
     relay_answer,
     relay_calls_of,
 )
-from toolrelay.streams import Stream, SyncStream
+from toolrelay.streams import ChunkStream, Stream, SyncChunkStream, SyncStream
 from toolrelay.toolkit import BUILTIN_NAMES, Toolkit, create_toolkit
 from toolrelay.tools import Parked, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
 
@@ -92,6 +92,7 @@ __all__ = [
     "AnswerInProgress",
     "AuthenticationError",
     "BadRequestError",
+    "ChunkStream",
     "Client",
     "ConfigurationError",
     "ContentFilterError",
@@ -144,6 +145,7 @@ __all__ = [
     "StoreSchemaError",
     "StoreUnavailable",
     "Stream",
+    "SyncChunkStream",
     "SyncStream",
     "Text",
     "Tool",

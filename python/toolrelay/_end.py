@@ -1,18 +1,29 @@
-"""Waiting for the end of a run, and for what a cancelled one leaves."""
+"""Waiting for the end of work under way, and for what it leaves when it is cancelled."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from toolrelay.errors import ResumeError, StoreError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from toolrelay._core import RunResult, Segment, Transcript
+    from toolrelay._core import RunResult, Transcript
     from toolrelay._start import Start
+
+Piece = TypeVar("Piece")
+
+
+class Work(Protocol[Piece]):
+    """A native `Segment` or `Translation`."""
+
+    def next(self) -> list[Piece] | asyncio.Future[list[Piece]] | None: ...
+    def stop(self) -> None: ...
+    def ended(self) -> asyncio.Future[Any] | None: ...
+    def given_up(self) -> list[asyncio.Task[None]]: ...
 
 
 async def end_of(start: Start) -> RunResult:
@@ -27,7 +38,7 @@ async def end_of(start: Start) -> RunResult:
         del segment  # it holds the error, whose traceback holds this frame
 
 
-async def outcome(start: Start, segment: Segment, future: asyncio.Future[RunResult]) -> RunResult:
+async def outcome(start: Start, segment: Work[Any], future: asyncio.Future[RunResult]) -> RunResult:
     """The result of a run, or its exception with the fields that only the caller knows."""
     try:
         result = await future
@@ -45,21 +56,29 @@ async def outcome(start: Start, segment: Segment, future: asyncio.Future[RunResu
         del segment, future
 
 
-async def settled(segment: Segment) -> Transcript | None:
-    """Waits until a cancelled run has settled and saved what was under way, and its tasks have cleaned up.
-
-    The transcript, or None where there is none, the store takes too long, or a fork left the run to its parent.
-    """
-    ended = segment.ended()
+async def settled(segment: Work[Any]) -> Transcript | None:
+    """Waits as `stopped` for a run that was cancelled, and gives its transcript, or None where there is none."""
+    ended = await stopped(segment)
     if ended is None:
-        return None
-    await _all_done([ended])
-    await _all_done(segment.given_up())
-    if not ended.done():
-        ended.cancel()
         return None
     error = ended.exception()
     return ended.result().messages if error is None else getattr(error, "transcript", None)
+
+
+async def stopped(work: Work[Any]) -> asyncio.Future[Any] | None:
+    """Waits until cancelled work has settled and saved what was under way, and its tasks have cleaned up.
+
+    Its end, or None where that takes too long, or a fork left the work to its parent.
+    """
+    ended = work.ended()
+    if ended is None:
+        return None
+    await _all_done([ended])
+    await _all_done(work.given_up())
+    if not ended.done():
+        ended.cancel()
+        return None
+    return ended
 
 
 async def _all_done(futures: Sequence[asyncio.Future[Any]]) -> None:

@@ -7,28 +7,26 @@ from __future__ import annotations
 
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
-from toolrelay import _translate
 from toolrelay._end import end_of
 from toolrelay._inputs import named, native_history, native_json, native_prompt, native_tools, supersedes, waits
 from toolrelay._life import Life, of
 from toolrelay._start import Start
 from toolrelay._sync import run_here
+from toolrelay._translate import OneCall
 from toolrelay.errors import PayloadError, ResumeError
 from toolrelay.relay import Answer, Request
 from toolrelay.streams import Stream, SyncStream, told
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from toolrelay._core import NativeClient, RunResult, SealKeys, Transcript
-    from toolrelay._inputs import History, Missing, OnPending, Prompt, ToolChoice
+    from toolrelay._inputs import History, Missing, OnPending, Prompt
     from toolrelay.streams import OnEvent
     from toolrelay.toolkit import Toolkit
 
 
-class Client(Life):
+class Client(Life, OneCall):
     """Runs conversations with one model; made by `create_client` or `create_in_process_client`.
 
     One client serves any number of runs at once, on any event loop. Every run ends with a `RunResult` whose `status` is
@@ -201,50 +199,6 @@ class Client(Life):
     ) -> Stream:
         """`run_with_answer` event by event, or with an `id` and no history `ask_with_answer`."""
         return Stream(self._answered(toolkit, history, id, pending, answer, missing))
-
-    async def translate(
-        self,
-        *,
-        messages: History,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        tool_choice: ToolChoice | None = None,
-        parallel_tool_calls: bool | None = None,
-        extras: bool = True,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """One call of the provider in the shapes of Chat Completions, whatever style it speaks.
-
-        No loop and no state: nothing runs, nothing is stored, and of the client's settings those of runs
-        (`system_prompt`, `tool_choice`, `max_turns`) do not count. `params` are parameters of Chat Completions, such as
-        `temperature` or `max_completion_tokens`; one that the style has no word for is a `PayloadError`. Messages in
-        which a call has no result are a `TranscriptError`, and nothing is sent.
-
-        With `extras` the message in the response carries the provider's own blocks under the key `toolrelay`: sent back
-        with the other messages, they reach the provider as it made them.
-        """
-        return await _translate.whole(self._native, messages, tools, tool_choice, parallel_tool_calls, extras, params)
-
-    def translate_sync(
-        self,
-        *,
-        messages: History,
-        tools: Sequence[Mapping[str, Any]] | None = None,
-        tool_choice: ToolChoice | None = None,
-        parallel_tool_calls: bool | None = None,
-        extras: bool = True,
-        **params: Any,
-    ) -> dict[str, Any]:
-        """`translate` for a program without an event loop."""
-        return run_here(
-            self.translate(
-                messages=messages,
-                tools=tools,
-                tool_choice=tool_choice,
-                parallel_tool_calls=parallel_tool_calls,
-                extras=extras,
-                **params,
-            )
-        )
 
     def run_sync(
         self,

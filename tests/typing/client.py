@@ -10,6 +10,7 @@ from typing import Any, Literal, assert_never, assert_type
 from toolrelay import (
     AlreadyAnswered,
     Answer,
+    ChunkStream,
     Client,
     Conversation,
     File,
@@ -26,6 +27,7 @@ from toolrelay import (
     ResumeError,
     RunResult,
     SqliteStore,
+    SyncChunkStream,
     Text,
     Tool,
     ToolCallRecord,
@@ -171,9 +173,24 @@ async def failures(toolkit: Toolkit) -> None:
 
 
 def without_a_loop(toolkit: Toolkit) -> None:
+    messages = [{"role": "user", "content": "tide?"}]
+    for chunk in assert_type(
+        create_in_process_client(generate=plain_model).translate_sync(messages=messages, stream=True), SyncChunkStream
+    ):
+        assert_type(chunk, dict[str, Any])
     client = create_in_process_client(generate=dict_model, wait_for=plain_host)
     assert_type(client.run_sync("hi", toolkit), RunResult)
     assert_type(client.ask_sync("hi", toolkit, id="c-1"), RunResult)
+
+
+async def chunks(client: Client, is_streamed: bool) -> None:
+    messages = [{"role": "user", "content": "tide?"}]
+    async with await client.translate(messages=messages, stream=True, stream_options={"include_usage": True}) as stream:
+        assert_type(stream, ChunkStream)
+        async for chunk in stream:
+            assert_type(chunk, dict[str, Any])
+    assert_type(await client.translate(messages=messages, stream=is_streamed), dict[str, Any] | ChunkStream)
+    assert_type(await client.translate(messages=messages, stream=False), dict[str, Any])
 
 
 async def main() -> None:
@@ -192,6 +209,7 @@ async def main() -> None:
     answering = create_in_process_client(generate=lambda _: "4 m")
     messages = [{"role": "user", "content": "tide?"}]
     assert_type(await answering.translate(messages=messages, tools=[], temperature=0.5), dict[str, Any])
+    await chunks(answering, bool(messages))
     assert_type(
         create_client(
             style="anthropic",

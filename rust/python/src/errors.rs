@@ -116,7 +116,9 @@ pub(crate) fn translate_error(py: Python<'_>, error: &TranslateError, cause: Opt
         TranslateError::Model(ModelFailure::Provider(provider)) => {
             provider_error(py, provider, &text, ("transcript", None))
         }
-        TranslateError::Model(ModelFailure::InProcess { .. }) => raise(py, "GenerateError", &text),
+        TranslateError::Model(ModelFailure::InProcess { partial_text, .. }) => {
+            with(py, "GenerateError", &text, &[("partial_text", object(py, partial_text.clone()))])
+        }
         TranslateError::Entropy { .. } => raise(py, "ToolRelayError", &text),
     };
     if cause.is_some() {

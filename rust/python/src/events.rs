@@ -2,6 +2,7 @@
 
 mod shared;
 
+use futures_util::future::BoxFuture;
 use pyo3::IntoPyObjectExt as _;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -9,9 +10,10 @@ use toolrelay_core::json::Json;
 use toolrelay_core::reply::Usage;
 use toolrelay_core::run::event::Event;
 use toolrelay_core::wire::stream::Delta;
-use toolrelay_runtime::watch::Told;
+use toolrelay_runtime::watch::{Told, Watcher};
 
 use crate::convert;
+use crate::feed::{Feed, Item};
 use crate::result::PyUsage;
 use shared::{event, shown};
 
@@ -141,8 +143,34 @@ holder! {
     Done { result }
 }
 
-/// What a run told, as Python sees it.
-pub(crate) fn show(py: Python<'_>, told: Told) -> PyResult<Bound<'_, PyAny>> {
+impl Item for Told {
+    fn weight(&self) -> usize {
+        match self {
+            Self::Delta(Delta::Text(text) | Delta::Reasoning(text) | Delta::Arguments { text, .. }) => text.len(),
+            Self::Delta(Delta::CallStarted { name, .. }) => name.len(),
+            Self::Event(Event::CallReady { arguments, .. }) => arguments.len(),
+            Self::Event(Event::ToolEnded { output, .. }) => output.len(),
+            Self::Event(Event::ToolStarted { input, .. }) => input.get().len(),
+            Self::Event(Event::Usage(_) | Event::Parked(_)) => 0,
+        }
+    }
+
+    fn show(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        show(py, self)
+    }
+}
+
+impl Watcher for Feed<Told> {
+    fn tell(&self, told: Vec<Told>) {
+        self.add(told);
+    }
+
+    fn room(&self) -> BoxFuture<'static, ()> {
+        self.room()
+    }
+}
+
+fn show(py: Python<'_>, told: Told) -> PyResult<Bound<'_, PyAny>> {
     match told {
         Told::Delta(Delta::Text(text)) => TextDelta { text }.into_bound_py_any(py),
         Told::Delta(Delta::Reasoning(text)) => ReasoningDelta { text }.into_bound_py_any(py),

@@ -1,5 +1,6 @@
-//! `Feed`: the way from a watched run to its reader. What happened waits here until the reader's loop comes by and
-//! takes all of it at once; a reader that waits is woken once for each batch.
+//! `Feed`: the way from what is watched to its reader: the events of a run, the chunks of a single call. What came
+//! waits here until the reader's loop comes by and takes all of it at once; a reader that waits is woken once for each
+//! batch.
 
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,27 +9,29 @@ use futures_util::future::{BoxFuture, FutureExt};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tokio::sync::Notify;
-use toolrelay_core::run::event::Event;
-use toolrelay_core::wire::stream::Delta;
-use toolrelay_runtime::watch::{Told, Watcher};
 
 use crate::bridge::{Port, Ticket};
-use crate::events;
+
+/// One thing on the way to a reader.
+pub(crate) trait Item: Send + 'static {
+    /// About how much memory it holds beside itself.
+    fn weight(&self) -> usize;
+    /// It, as Python sees it.
+    fn show(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>>;
+}
 
 /// A feed. Clones are the same one.
-#[derive(Clone)]
-pub(crate) struct Feed(Arc<Shared>);
+pub(crate) struct Feed<T>(Arc<Shared<T>>);
 
-struct Shared {
+struct Shared<T> {
     port: Arc<Port>,
-    state: Mutex<State>,
+    state: Mutex<State<T>>,
     /// Notified when the reader has taken what lay here.
     taken: Notify,
 }
 
-#[derive(Default)]
-struct State {
-    told: Vec<Told>,
+struct State<T> {
+    waiting: Vec<T>,
     /// About how much memory that is.
     weight: usize,
     /// Nothing more will be told.
@@ -38,28 +41,60 @@ struct State {
 }
 
 /// Ends a feed when it goes, however that comes.
-pub(crate) struct Ending(Feed);
+pub(crate) struct Ending<T: Item>(Feed<T>);
 
-impl Feed {
+impl<T> Clone for Feed<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<T: Item> Feed<T> {
     pub(crate) fn new(port: Arc<Port>) -> Self {
-        Self(Arc::new(Shared { port, state: Mutex::default(), taken: Notify::new() }))
+        let state = State { waiting: Vec::new(), weight: 0, is_over: false, reader: None };
+        Self(Arc::new(Shared { port, state: Mutex::new(state), taken: Notify::new() }))
     }
 
-    pub(crate) fn ending(&self) -> Ending {
+    pub(crate) fn ending(&self) -> Ending<T> {
         Ending(self.clone())
     }
 
-    /// The next events as a list, or a future of it where there are none yet; `None` at the end.
+    /// Adds items. Any thread, no GIL.
+    pub(crate) fn add(&self, items: Vec<T>) {
+        let mut state = self.state();
+        state.weight += items.iter().map(|item| mem::size_of::<T>() + item.weight()).sum::<usize>();
+        if state.waiting.is_empty() {
+            state.waiting = items;
+        } else {
+            state.waiting.extend(items);
+        }
+        let reader = Self::reader_of(&mut state);
+        drop(state);
+        self.wake(reader);
+    }
+
+    /// Ready when there is room for more.
+    pub(crate) fn room(&self) -> BoxFuture<'static, ()> {
+        let feed = self.clone();
+        async move {
+            while feed.state().weight >= ROOM {
+                feed.0.taken.notified().await;
+            }
+        }
+        .boxed()
+    }
+
+    /// The next items as a list, or a future of it where there are none yet; `None` at the end.
     pub(crate) fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
         if !self.0.port.is_of_this_process() {
             // In a forked child the run is the parent's, and so may be the lock.
             return Ok(None);
         }
         let state = self.state();
-        let (is_empty, is_over) = (state.told.is_empty(), state.is_over);
+        let (is_empty, is_over) = (state.waiting.is_empty(), state.is_over);
         drop(state);
         if !is_empty {
-            return self.take(py).map(|events| Some(events.into_any()));
+            return self.take(py).map(|items| Some(items.into_any()));
         }
         if is_over {
             return Ok(None);
@@ -75,19 +110,19 @@ impl Feed {
     }
 
     fn take<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
-        let told = {
+        let waiting = {
             let mut state = self.state();
             state.weight = 0;
-            mem::take(&mut state.told)
+            mem::take(&mut state.waiting)
         };
         self.0.taken.notify_one();
-        let events = told.into_iter().map(|told| events::show(py, told)).collect::<PyResult<Vec<_>>>()?;
-        PyList::new(py, events)
+        let items = waiting.into_iter().map(|item| item.show(py)).collect::<PyResult<Vec<_>>>()?;
+        PyList::new(py, items)
     }
 
     /// The reader, if it waits for what is there.
-    fn reader_of(state: &mut State) -> Option<Ticket> {
-        if state.told.is_empty() && !state.is_over { None } else { state.reader.take() }
+    fn reader_of(state: &mut State<T>) -> Option<Ticket> {
+        if state.waiting.is_empty() && !state.is_over { None } else { state.reader.take() }
     }
 
     fn wake(&self, reader: Option<Ticket>) {
@@ -96,37 +131,12 @@ impl Feed {
         reader.settle(move |py| feed.take(py).map(Bound::into_any));
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State<T>> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Watcher for Feed {
-    fn tell(&self, told: Vec<Told>) {
-        let mut state = self.state();
-        state.weight += told.iter().map(weight).sum::<usize>();
-        if state.told.is_empty() {
-            state.told = told;
-        } else {
-            state.told.extend(told);
-        }
-        let reader = Self::reader_of(&mut state);
-        drop(state);
-        self.wake(reader);
-    }
-
-    fn room(&self) -> BoxFuture<'static, ()> {
-        let feed = self.clone();
-        async move {
-            while feed.state().weight >= ROOM {
-                feed.0.taken.notified().await;
-            }
-        }
-        .boxed()
-    }
-}
-
-impl Drop for Ending {
+impl<T: Item> Drop for Ending<T> {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.is_over = true;
@@ -134,18 +144,6 @@ impl Drop for Ending {
         drop(state);
         self.0.wake(reader);
     }
-}
-
-fn weight(told: &Told) -> usize {
-    let text = match told {
-        Told::Delta(Delta::Text(text) | Delta::Reasoning(text) | Delta::Arguments { text, .. }) => text.len(),
-        Told::Delta(Delta::CallStarted { name, .. }) => name.len(),
-        Told::Event(Event::CallReady { arguments, .. }) => arguments.len(),
-        Told::Event(Event::ToolEnded { output, .. }) => output.len(),
-        Told::Event(Event::ToolStarted { input, .. }) => input.get().len(),
-        Told::Event(Event::Usage(_) | Event::Parked(_)) => 0,
-    };
-    mem::size_of::<Told>() + text
 }
 
 /// So much lies here before nothing more is read for a slow reader, in bytes.

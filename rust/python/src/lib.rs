@@ -21,6 +21,7 @@ mod stores;
 mod toolkit;
 mod transcript;
 mod translate;
+mod underway;
 
 use pyo3::prelude::*;
 
@@ -58,7 +59,7 @@ mod _core {
     #[pymodule_export]
     use super::transcript::PyTranscript;
     #[pymodule_export]
-    use super::translate::_translate;
+    use super::translate::{_translate, Translation};
 
     #[pymodule_init]
     fn start(module: &Bound<'_, PyModule>) -> PyResult<()> {

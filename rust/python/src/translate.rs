@@ -1,31 +1,47 @@
-//! One call of a provider in the shapes of Chat Completions.
+//! One call of a provider in the shapes of Chat Completions, as a whole or chunk by chunk.
 
 use std::sync::Arc;
 
+use futures_util::future::BoxFuture;
 use pyo3::prelude::*;
 use toolrelay_core::json::Json;
 use toolrelay_core::wire::chat;
-use toolrelay_runtime::translate::{Asked, TranslateError, whole};
+use toolrelay_runtime::translate::{Asked, Reader, TranslateError, streamed, whole};
 
-use crate::bridge::future_into_py;
 use crate::client::NativeClient;
+use crate::feed::{Feed, Item};
 use crate::host::Objects;
 use crate::settings::tool_choice as choice_of;
 use crate::toolkit::NativeToolkit;
 use crate::transcript::PyTranscript;
+use crate::underway::Underway;
 use crate::{convert, errors};
 
+/// A call under way.
+#[pyclass(module = "toolrelay._core", frozen)]
+pub(crate) struct Translation {
+    /// Its answer in chunks, if it is streamed.
+    feed: Option<Feed<Chunk>>,
+    call: Underway<Answered>,
+}
+
+/// The JSON of a chunk.
+struct Chunk(String);
+
 /// What came of a call, turned into Python on the loop's thread.
+#[derive(Clone)]
 struct Answered {
-    outcome: Result<String, TranslateError>,
+    /// The JSON of the whole answer. `None` where it went by in chunks, or the call was stopped.
+    outcome: Result<Option<String>, TranslateError>,
     objects: Arc<Objects>,
 }
 
-/// Calls the model once. `tools` is a JSON list; each of `params` a name and JSON.
+/// Calls the model once. `tools` is a JSON list; each of `params` a name and JSON. With `stream` the answer comes in
+/// chunks, and says whether the last one is to tell the cost.
 #[pyfunction]
 #[expect(clippy::too_many_arguments, reason = "one call from the Python facade")]
-pub(crate) fn _translate<'py>(
-    client: &Bound<'py, NativeClient>,
+pub(crate) fn _translate(
+    client: &Bound<'_, NativeClient>,
     context: Py<PyAny>,
     messages: &Bound<'_, PyAny>,
     tools: Option<&str>,
@@ -33,7 +49,8 @@ pub(crate) fn _translate<'py>(
     parallel_tool_calls: Option<bool>,
     params: Vec<(String, String)>,
     extras: bool,
-) -> PyResult<Bound<'py, PyAny>> {
+    stream: Option<bool>,
+) -> PyResult<Translation> {
     let py = client.py();
     let refuse = |text: String| errors::raise(py, "PayloadError", &text);
     let read = |(key, json): (String, String)| match Json::parse(&json) {
@@ -47,15 +64,74 @@ pub(crate) fn _translate<'py>(
         parallel_tool_calls,
         params: params.into_iter().map(read).collect::<PyResult<_>>()?,
         extras,
+        with_usage: stream == Some(true),
     };
     let client = client.get();
     let host = client.host(py, context, None, &NativeToolkit::default())?;
-    let (model, limit, objects) = (client.once_model(&host), client.timeout(), host.objects);
-    future_into_py(py, async move {
-        let outcome = whole(&*model, &asked, limit).await;
+    let (model, limit) = (client.once_model(&host), client.timeout());
+    let feed = stream.map(|_| Feed::new(Arc::clone(&host.port)));
+    let reader = feed.clone().map(|feed| Arc::new(feed) as Arc<dyn Reader>);
+    let call = Underway::begin(Arc::clone(&host.port), feed.as_ref(), |stop| async move {
+        let asking = async {
+            match reader {
+                Some(reader) => streamed(&*model, &asked, limit, reader).await.map(|()| None),
+                None => whole(&*model, &asked, limit).await.map(Some),
+            }
+        };
+        let outcome = stop.run_until_cancelled(asking).await.unwrap_or(Ok(None));
         drop(model);
-        Ok::<_, PyErr>(Answered { outcome, objects })
-    })
+        Answered { outcome, objects: host.objects }
+    });
+    Ok(Translation { feed, call })
+}
+
+#[pymethods]
+impl Translation {
+    /// The caller's future: the answer, or the exception. Cancelling it stops the call.
+    fn future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.call.future(py)
+    }
+
+    /// The chunks since the last time, as a list, or a future of it where there are none yet; `None` at the end.
+    fn next<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.feed.as_ref().map_or(Ok(None), |feed| feed.next(py))
+    }
+
+    /// Asks the call to stop. In a forked child it is the parent's.
+    fn stop(&self) {
+        self.call.stop();
+    }
+
+    /// The end of the call, for a caller who has stopped it, or read to its end. A forked child gets none: the call is
+    /// its parent's.
+    fn ended<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        self.call.ended(py)
+    }
+
+    /// The tasks that an ended call gave up and that may not be done with their cleaning up; each is told once.
+    fn given_up(&self) -> Vec<Py<PyAny>> {
+        self.call.end(|answered| answered.objects.take_given_up()).unwrap_or_default()
+    }
+}
+
+impl Item for Chunk {
+    fn weight(&self) -> usize {
+        self.0.len()
+    }
+
+    fn show(self, py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
+        convert::loads(py, self.0.as_bytes())
+    }
+}
+
+impl Reader for Feed<Chunk> {
+    fn take(&self, chunks: Vec<String>) {
+        self.add(chunks.into_iter().map(Chunk).collect());
+    }
+
+    fn room(&self) -> BoxFuture<'static, ()> {
+        self.room()
+    }
 }
 
 impl<'py> IntoPyObject<'py> for Answered {
@@ -65,7 +141,8 @@ impl<'py> IntoPyObject<'py> for Answered {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         match self.outcome {
-            Ok(json) => convert::loads(py, json.as_bytes()),
+            Ok(Some(json)) => convert::loads(py, json.as_bytes()),
+            Ok(None) => Ok(py.None().into_bound(py)),
             Err(error) => Err(errors::translate_error(py, &error, self.objects.take_failure())),
         }
     }

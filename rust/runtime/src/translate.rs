@@ -60,6 +60,8 @@ pub struct Asked {
     pub params: Vec<(String, Json)>,
     /// Whether the answer may hold more than Chat Completions has.
     pub extras: bool,
+    /// Whether an answer in chunks has one more, with its cost.
+    pub with_usage: bool,
 }
 
 /// Why there is no answer.
@@ -107,12 +109,11 @@ pub async fn whole(model: &dyn OnceModel, asked: &Asked, limit: Option<Duration>
     Ok(completion.whole(reply))
 }
 
-/// Asks for the answer in chunks, with its cost in the last one if that is wanted.
+/// Asks for the answer in chunks.
 pub async fn streamed(
     model: &dyn OnceModel,
     asked: &Asked,
     limit: Option<Duration>,
-    with_usage: bool,
     reader: Arc<dyn Reader>,
 ) -> Result<(), TranslateError> {
     let (messages, completion) = prepare(model, asked)?;
@@ -121,7 +122,7 @@ pub async fn streamed(
     let reply = model.open_once(&once(asked), Some(watcher))?.call(&messages);
     let reply = within(limit, reply).await?;
     let completion = chunked.completion.lock().unwrap_or_else(PoisonError::into_inner).take();
-    reader.take(completion.map(|completion| completion.end(&reply, with_usage)).unwrap_or_default());
+    reader.take(completion.map(|completion| completion.end(&reply)).unwrap_or_default());
     Ok(())
 }
 
@@ -161,6 +162,7 @@ fn prepare(model: &dyn OnceModel, asked: &Asked) -> Result<(Transcript, Completi
     let stated = stated.and_then(|(_, json)| serde_json::from_str::<String>(json.get()).ok());
     let name = stated.as_deref().unwrap_or(model.name());
     let completion = Completion::new(seed, created, name, &asked.tools, mended.transcript.messages());
+    let completion = if asked.with_usage { completion.with_usage() } else { completion };
     Ok((mended.transcript, if asked.extras { completion } else { completion.plain() }))
 }
 

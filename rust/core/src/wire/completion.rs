@@ -21,6 +21,8 @@ pub struct Completion {
     model: String,
     /// Whether it may hold more than Chat Completions has, under the key `toolrelay`.
     extras: bool,
+    /// Whether the last chunk tells the cost, and the others that it is still to come.
+    with_usage: bool,
     /// The caller's names of tools by those on the wire, where they differ.
     names: HashMap<String, String>,
     /// The ids of the calls in the messages, and of those that this reply made.
@@ -41,6 +43,7 @@ impl Completion {
             created,
             model: model.to_owned(),
             extras: true,
+            with_usage: false,
             names: names::renamed(tools),
             taken: messages.iter().flat_map(Message::calls).map(|call| call.id.clone()).collect(),
             ids,
@@ -53,6 +56,12 @@ impl Completion {
     #[must_use]
     pub fn plain(self) -> Self {
         Self { extras: false, ..self }
+    }
+
+    /// Tells the cost in a chunk of its own, behind the others.
+    #[must_use]
+    pub fn with_usage(self) -> Self {
+        Self { with_usage: true, ..self }
     }
 
     /// The response to a request that is not streamed.
@@ -101,7 +110,7 @@ impl Completion {
     }
 
     /// The chunks that end a streamed reply: why it ended, what is left to say, and on request its cost.
-    pub fn end(mut self, reply: &Reply, with_usage: bool) -> Vec<String> {
+    pub fn end(mut self, reply: &Reply) -> Vec<String> {
         let mut chunks = Vec::new();
         self.begin(&mut chunks);
         for index in 0..self.told.len() {
@@ -125,7 +134,7 @@ impl Completion {
             chunk.extend([r#","toolrelay":"#, &to_json(&ended), "}"]);
         }
         chunks.push(chunk);
-        if with_usage {
+        if self.with_usage {
             let usage = to_json(&TokenCounts::of(&reply.usage));
             chunks.push(format!(r#"{}[],"usage":{usage}}}"#, self.head()));
         }
@@ -171,7 +180,9 @@ impl Completion {
 
     fn chunk(&self, delta: &str, ended: Option<&str>) -> String {
         let ended = ended.map_or_else(|| "null".to_owned(), quoted);
-        format!(r#"{}[{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{ended}}}]}}"#, self.head())
+        let usage = if self.with_usage { r#","usage":null"# } else { "" };
+        let choice = format!(r#"{{"index":0,"delta":{delta},"logprobs":null,"finish_reason":{ended}}}"#);
+        format!("{}[{choice}]{usage}}}", self.head())
     }
 
     fn head(&self) -> String {

@@ -75,8 +75,11 @@ fn put_together(chunks: &[String]) -> Value {
 
 fn in_chunks(deltas: &[Delta], reply: &Reply, with_usage: bool) -> Vec<String> {
     let mut completion = completion(&[], &[]);
+    if with_usage {
+        completion = completion.with_usage();
+    }
     let mut chunks = completion.chunks(deltas);
-    chunks.extend(completion.end(reply, with_usage));
+    chunks.extend(completion.end(reply));
     chunks
 }
 
@@ -175,7 +178,7 @@ fn ids_are_new_in_the_messages_and_in_the_reply() {
         |(index, call): (usize, &ReplyCall)| Delta::CallStarted { index, id: call.id.clone(), name: call.name.clone() };
     let deltas: Vec<Delta> = made.iter().enumerate().map(started).collect();
     let mut chunks = chunked.chunks(&deltas);
-    chunks.extend(chunked.end(&reply, false));
+    chunks.extend(chunked.end(&reply));
     assert_eq!(put_together(&chunks)["message"]["tool_calls"], *calls);
 }
 
@@ -201,8 +204,10 @@ fn chunks_begin_with_the_role_and_end_with_why_and_on_request_with_the_cost() {
         ]
     );
     assert_eq!(chunks[3]["usage"]["total_tokens"], 3);
+    assert!(chunks[..3].iter().all(|chunk| chunk.get("usage") == Some(&Value::Null)));
     assert!(chunks.iter().all(|chunk| chunk["id"] == chunks[0]["id"] && chunk["created"] == 1_700_000_000));
-    assert_eq!(with(false).len(), 3);
+    let without = with(false);
+    assert!(without.len() == 3 && without.iter().all(|chunk| chunk.get("usage").is_none()));
 }
 
 #[test]
@@ -212,7 +217,7 @@ fn without_extras_there_is_nothing_but_chat_completions() {
     let own = |text: &str| text.contains("toolrelay");
     assert!(own(&completion(&[], &[]).whole(reply.clone())));
     assert!(!own(&completion(&[], &[]).plain().whole(reply.clone())));
-    assert!(!completion(&[], &[]).plain().end(&reply, true).iter().any(|chunk| own(chunk)));
+    assert!(!completion(&[], &[]).plain().end(&reply).iter().any(|chunk| own(chunk)));
     let shown: Value = serde_json::from_str(&completion(&[], &[]).plain().whole(reply)).unwrap();
     assert_eq!(shown["choices"][0]["message"]["reasoning_content"], "hm");
 }
