@@ -13,7 +13,7 @@ from typing import NamedTuple
 import pytest
 from scripted_server import Reply, ScriptedServer, openai_reply
 
-SOON = 10.0
+SOON = 20.0
 """Seconds for a whole process on a busy machine. What hangs takes longer."""
 
 HEAD = """
@@ -308,9 +308,9 @@ async def main(seconds=0):
     assert ended.err.endswith(says) if says else ended.err == ""
 
 
-def test_i6_fifty_loops_that_close_with_runs_in_flight(script):
+def test_i6_two_hundred_loops_that_close_with_runs_in_flight(script):
     program = """
-    for number in range(50):
+    for number in range(200):
         loop = asyncio.new_event_loop()
         running = [loop.create_task(run) for run in busy()]
         for task in running:
@@ -320,7 +320,7 @@ def test_i6_fifty_loops_that_close_with_runs_in_flight(script):
         del running
     async def cancelled():
         return [asyncio.create_task(run) for run in busy()]
-    for _ in range(10):
+    for _ in range(20):
         asyncio.run(cancelled())
     print(client.run_sync("go", TOOLS).text)
     """
