@@ -131,7 +131,8 @@ async def test_a_stream_that_was_never_read_never_began(server):
     assert (server.requests, events.transcript) == ([], None)
 
 
-async def test_g6_a_tool_under_way_is_interrupted_and_the_conversation_is_free(tmp_path):
+def sleeper():
+    """A toolkit of one tool that never ends, when it began, and whether it has cleaned up."""
     begun, ended = asyncio.Event(), []
 
     @define_tool
@@ -145,10 +146,14 @@ async def test_g6_a_tool_under_way_is_interrupted_and_the_conversation_is_free(t
             ended.append(True)
         return "never"
 
+    return Toolkit([sleeps]), begun, ended
+
+
+async def test_g6_a_tool_under_way_is_interrupted_and_the_conversation_is_free(tmp_path):
+    toolkit, begun, ended = sleeper()
     store = SqliteStore(tmp_path / "c.db")
     replies = iter([says(call("sleeps")), "again"])
     client = create_in_process_client(generate=lambda request: next(replies), store=store)
-    toolkit = Toolkit([sleeps])
     async with client.stream("go", toolkit, id="c-1") as events:
         async for event in events:
             if isinstance(event, ToolStarted):
@@ -160,6 +165,40 @@ async def test_g6_a_tool_under_way_is_interrupted_and_the_conversation_is_free(t
     assert conversation.messages[-1]["content"].startswith("interrupted")
     assert (await client.ask(None, toolkit, id="c-1")).text == "again"
     await store.close()
+
+
+async def test_g6_a_function_that_raises_stops_the_run_and_its_tools():
+    toolkit, begun, ended = sleeper()
+
+    async def fails(event):
+        if isinstance(event, ToolStarted):
+            await begun.wait()
+            raise LookupError(event.name)
+
+    client = create_in_process_client(generate=lambda request: says(call("sleeps")))
+    with pytest.raises(LookupError, match="sleeps"):
+        await client.run("go", toolkit, on_event=fails)
+    assert ended == [True], "the tool has cleaned up when the error is there"
+
+
+async def test_what_comes_while_another_task_closes_the_stream_is_not_read():
+    async def generate(request):
+        yield "Hel"
+        await waits.wait()
+        closing.append(asyncio.create_task(events.aclose()))
+        yield "lo"
+        await asyncio.Event().wait()
+
+    waits, closing = asyncio.Event(), []
+    events = create_in_process_client(generate=generate).stream("go", NO_TOOLS)
+    assert await anext(events) == TextDelta("Hel")
+    reading = asyncio.create_task(anext(events))
+    await asyncio.sleep(0)
+    waits.set()
+    with pytest.raises(StopAsyncIteration):
+        await reading
+    await closing[0]
+    assert list(events.transcript) == [PROMPT]
 
 
 async def test_closing_a_stream_does_not_swallow_a_cancellation(tmp_path):

@@ -13,10 +13,13 @@ from scripted_server import ScriptedServer, stream
 from streamed import delta
 
 HEAD = """
-import asyncio, gc, os, signal, sys, threading, time
+import asyncio, gc, logging, os, signal, sys, threading, time
 from scripted_model import ScriptedModel, call, says
 from toolrelay import ToolRelayError, Toolkit, create_client, create_in_process_client, define_tool
 from toolrelay.events import TextDelta, ToolStarted
+
+# asyncio warns of steps that take long, which a busy machine's do.
+logging.getLogger("asyncio").addFilter(lambda record: " took " not in record.msg)
 
 async def speaks(request):
     try:
