@@ -29,7 +29,7 @@ async def speaks(request):
         await asyncio.sleep(0)
 
 async def floods(request):
-    while True:
+    for _ in range(1_000):
         yield "x" * 10_000
 
 @define_tool

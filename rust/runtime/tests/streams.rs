@@ -103,26 +103,28 @@ async fn d11_a_call_is_ready_once_and_only_when_its_reply_has_ended() {
 
 #[tokio::test]
 async fn nothing_more_is_read_before_there_is_room() {
-    let (provider, audience) = (Provider::default(), Audience::with_room(1));
-    let feed = provider.stream();
-    let (client, tools, crew) = (client(&provider, Style::OpenAi), toolkit(&[]), idle());
-    let feeding = async {
-        feed.send(HEL).await;
-        audience.heard(1).await;
-        feed.send(LO).await;
-        for _ in 0..100 {
-            yield_now().await;
-        }
-        assert_eq!(audience.deltas(), [text("Hel")], "one piece waits outside");
-        audience.make_room();
-        assert_eq!(audience.heard(2).await, [text("Hel"), text("lo")]);
-        audience.make_room();
-        feed.send(STOP).await;
-        drop(feed);
-        audience.make_room();
-    };
-    let (report, ()) = tokio::join!(watch(&client, &tools, &crew, &audience), feeding);
-    assert_eq!(report.unwrap().text, "Hello");
+    for tools in [toolkit(&[]), toolkit(&["harbour.tally"])] {
+        let (provider, audience) = (Provider::default(), Audience::with_room(1));
+        let feed = provider.stream();
+        let (client, crew) = (client(&provider, Style::OpenAi), idle());
+        let feeding = async {
+            feed.send(HEL).await;
+            audience.heard(1).await;
+            feed.send(LO).await;
+            for _ in 0..100 {
+                yield_now().await;
+            }
+            assert_eq!(audience.deltas(), [text("Hel")], "one piece waits outside");
+            audience.make_room();
+            assert_eq!(audience.heard(2).await, [text("Hel"), text("lo")]);
+            audience.make_room();
+            feed.send(STOP).await;
+            drop(feed);
+            audience.make_room();
+        };
+        let (report, ()) = tokio::join!(watch(&client, &tools, &crew, &audience), feeding);
+        assert_eq!(report.unwrap().text, "Hello");
+    }
 }
 
 #[tokio::test]
