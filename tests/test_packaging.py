@@ -55,11 +55,13 @@ def test_the_metadata_says_what_the_package_needs() -> None:
     assert said["Name"] == "toolrelay"
     assert said["Requires-Python"] == ">=3.11"
     assert said["License-Expression"] == "Apache-2.0"
-    assert said.get_all("Provides-Extra") == ["demo"]
+    assert sorted(said.get_all("Provides-Extra") or []) == ["dbos", "demo"]
     assert sorted(requirement.split(";")[0].strip() for requirement in INSTALLED.requires or []) == [
+        "dbos>=3.4,<4",
         "griffelib>=2,<3",
         "pydantic>=2.10,<3",
         "rich>=14",
+        "sqlalchemy>=2.0.43,<3",
     ]
 
 
