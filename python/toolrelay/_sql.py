@@ -15,6 +15,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
+from sqlalchemy import event
 from sqlalchemy.exc import ArgumentError, IntegrityError
 
 from toolrelay.errors import ConfigurationError, StoreConflict, StoreSchemaError
@@ -41,8 +42,8 @@ class SqlStore:
         self._preparing = threading.Lock()
         if self._engine.dialect.name == "sqlite":
             # The driver begins transactions when it sees fit; a snapshot begins with its first read.
-            sa.event.listen(self._engine, "connect", _connected)
-            sa.event.listen(self._engine, "begin", _begin)
+            event.listen(self._engine, "connect", _connected)
+            event.listen(self._engine, "begin", _begin)
 
     async def load(self, id: str, /) -> StoredConversation | None:
         """The conversation as it stands; None when there is none of that id."""
@@ -79,7 +80,7 @@ class SqlStore:
         """The conversations that have a lease, by when it ends."""
         columns = _CONVERSATIONS.c
         place = (columns.lease_until_ms, columns.id)
-        found = _CONVERSATIONS.select().where(columns.lease_owner.is_not(None)).order_by(*place).limit(limit)
+        found = _CONVERSATIONS.select().where(_IS_LEASED).order_by(*place).limit(limit)
         if after is not None:
             found = found.where(sa.tuple_(*place) > sa.tuple_(after.at_ms, after.conversation))
         rows = await self._reading(lambda connection: connection.execute(found).all())
@@ -89,7 +90,7 @@ class SqlStore:
         """The unsettled requests of all conversations, with the conversations' ids."""
         columns = _REQUESTS.c
         place = (columns.made_at_ms if order == "age" else columns.expires_at_ms, columns.conversation, columns.id)
-        found = _REQUESTS.select().where(columns.settled.is_(False), place[0].is_not(None))
+        found = _REQUESTS.select().where(_IS_OPEN, place[0].is_not(None))
         if after is not None:
             found = found.where(sa.tuple_(*place) > sa.tuple_(after.at_ms, after.conversation, after.request))
         found = found.order_by(*place).limit(limit)
@@ -198,7 +199,7 @@ def _load(connection: sa.Connection, id: str) -> StoredConversation | None:
         return None
     messages = sa.select(_MESSAGES.c.seq, _MESSAGES.c.body).where(_MESSAGES.c.conversation == id)
     messages = messages.order_by(_MESSAGES.c.seq)
-    waiting = _REQUESTS.select().where(_REQUESTS.c.conversation == id, _REQUESTS.c.settled.is_(False))
+    waiting = _REQUESTS.select().where(_REQUESTS.c.conversation == id, _IS_OPEN)
     requests = [_request(row) for row in connection.execute(waiting)]
     lease = None
     if found.lease_owner is not None:
@@ -276,7 +277,6 @@ _CONVERSATIONS = sa.Table(
     sa.Column("lease_owner", sa.Text),
     sa.Column("lease_epoch", sa.BigInteger),
     sa.Column("lease_until_ms", sa.BigInteger),
-    sa.Index("toolrelay_conversation_lease", "lease_until_ms", "id"),
 )
 _MESSAGES = sa.Table(
     "toolrelay_message",
@@ -298,22 +298,15 @@ _REQUESTS = sa.Table(
     sa.Column("answers", sa.Text, nullable=False),
     sa.Column("outcome", sa.LargeBinary),
 )
-sa.Index(
-    "toolrelay_request_age",
-    _REQUESTS.c.made_at_ms,
-    _REQUESTS.c.conversation,
-    _REQUESTS.c.id,
-    sqlite_where=sa.text("NOT settled"),
-    postgresql_where=sa.text("NOT settled"),
-)
-sa.Index(
-    "toolrelay_request_expiry",
-    _REQUESTS.c.expires_at_ms,
-    _REQUESTS.c.conversation,
-    _REQUESTS.c.id,
-    sqlite_where=sa.text("NOT settled"),
-    postgresql_where=sa.text("NOT settled"),
-)
+# The indexes serve the questions that are asked in these very words.
+_IS_LEASED = _CONVERSATIONS.c.lease_until_ms.is_not(None)
+_IS_OPEN = sa.not_(_REQUESTS.c.settled)
+for _name, _columns, _where in (
+    ("toolrelay_conversation_lease", (_CONVERSATIONS.c.lease_until_ms, _CONVERSATIONS.c.id), _IS_LEASED),
+    ("toolrelay_request_age", (_REQUESTS.c.made_at_ms, _REQUESTS.c.conversation, _REQUESTS.c.id), _IS_OPEN),
+    ("toolrelay_request_expiry", (_REQUESTS.c.expires_at_ms, _REQUESTS.c.conversation, _REQUESTS.c.id), _IS_OPEN),
+):
+    sa.Index(_name, *_columns, sqlite_where=_where, postgresql_where=_where)
 _THREADS = 8
 """As many connections are used at once."""
 _LOCK = 0x746F6F6C72656C61
