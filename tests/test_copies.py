@@ -160,6 +160,32 @@ async def test_i14_an_object_whose_methods_its_client_and_toolkit_call_is_collec
     assert [reference() for reference in gone] == [None] * 3
 
 
+async def collect(stream):
+    async for _ in stream:
+        pass
+
+
+LEAVE = {
+    "read to its end": collect,
+    "left": lambda stream: stream.aclose(),
+    "never read": lambda stream: asyncio.sleep(0),
+}
+
+
+@pytest.mark.parametrize("leave", LEAVE.values(), ids=LEAVE)
+async def test_i14_an_object_that_keeps_a_stream_of_its_own_is_collected(leave):
+    assistant = Assistant()
+    assistant.kept = assistant.client.stream("go", assistant.toolkit)
+    if leave is not LEAVE["never read"]:
+        await anext(assistant.kept)
+    await leave(assistant.kept)
+    gone = weakref.ref(assistant)
+    del assistant
+    await asyncio.sleep(0.05)
+    gc.collect()
+    assert gone() is None
+
+
 async def test_i14_tools_and_clients_of_a_run_under_way_are_not_collected():
     """Nothing but the run itself holds them, and the collector looks for them again and again."""
     outcomes = []

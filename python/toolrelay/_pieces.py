@@ -69,7 +69,7 @@ class Pieces(Generic[T]):
             self._broke(cancelled)
             raise
         except BaseException as error:
-            self._is_over = True
+            self._let_go()
             self._broke(error)
             raise
         finally:
@@ -89,7 +89,7 @@ class Pieces(Generic[T]):
         if ended is None:
             raise ToolRelayError("the run goes on in the process that began it")
         last = await self._last(work, ended)
-        self._is_over = True
+        self._let_go()
         return last
 
     async def aclose(self) -> None:
@@ -104,11 +104,18 @@ class Pieces(Generic[T]):
             raise asyncio.CancelledError
 
     async def _leave(self) -> None:
-        self._is_over = True
+        work = self._work
+        self._let_go()
         self._ready.clear()
-        if self._work is not None:
-            self._work.stop()
-            await self._settle(self._work)
+        if work is not None:
+            work.stop()
+            await self._settle(work)
+
+    def _let_go(self) -> None:
+        """It is over: what it would begin, and what the host has for it, is not held any more."""
+        self._is_over = True
+        self._work = None
+        self._begin = over
 
     async def __aenter__(self) -> Self:
         return self
@@ -184,6 +191,11 @@ class SyncPieces(Generic[T]):
 
     def __repr__(self) -> str:
         return repr(self._stream).replace(type(self._stream).__name__, type(self).__name__, 1)
+
+
+def over(*_: object) -> NoReturn:
+    """Stands for the beginning of what is over."""
+    raise ToolRelayError("the stream is over")
 
 
 _OF_THIS_PROCESS = "a stream is a run of this process: keep what came of it instead"

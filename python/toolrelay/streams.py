@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 from toolrelay._end import outcome, settled
-from toolrelay._pieces import Pieces, SyncPieces
+from toolrelay._pieces import Pieces, SyncPieces, over
 from toolrelay.errors import ToolRelayError
 from toolrelay.events import Done, Event
 
@@ -54,6 +54,10 @@ class Stream(Pieces[Event]):
         result = self._result = await outcome(self._start, work, ended)
         self._transcript = result.messages
         return Done(result)
+
+    def _let_go(self) -> None:
+        super()._let_go()
+        self._start = self._start._replace(begin=over)
 
     async def _settle(self, work: Work[Event]) -> None:
         self._transcript = await settled(work)
