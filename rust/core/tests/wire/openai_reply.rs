@@ -71,7 +71,8 @@ fn finish_reasons_are_read() {
         (with_call, "\"model_length\"", Stop::ContextOverflow, 1),
         (with_call, "\"function_call_filter: MALFORMED_FUNCTION_CALL\"", Stop::Malformed, 1),
         (r#"{"content":"x"}"#, "\"content_filter: RECITATION\"", Stop::Filtered, 0),
-        (r#"{"content":"x"}"#, "\"Tide\"", Stop::Other("Tide".into()), 0),
+        (with_call, "\"sensitive\"", Stop::Filtered, 1),
+        (with_call, "\"Tide\"", Stop::Other("Tide".into()), 1),
     ];
     for (message, reason, stop, calls) in table {
         let reply = decode(message, reason);
@@ -88,6 +89,18 @@ fn refusal_is_the_text() {
     ] {
         let reply = decode(message, "\"stop\"");
         assert_eq!((reply.text.as_str(), reply.stop), ("cannot do that", Stop::Refused));
+    }
+}
+
+/// Fault E5: what stood beside the refusal is kept, and so are its words.
+#[test]
+fn words_of_a_refusal_stand_behind_the_text() {
+    for message in [
+        r#"{"role":"assistant","refusal":"No.","content":"Well. "}"#,
+        r#"{"role":"assistant","content":[{"type":"refusal","refusal":"No."},{"type":"text","text":"Well. "}]}"#,
+    ] {
+        let reply = decode(message, "\"stop\"");
+        assert_eq!((reply.text.as_str(), reply.stop), ("Well. No.", Stop::Refused));
     }
 }
 
@@ -135,7 +148,7 @@ fn error_in_a_success_is_a_failure() {
 /// A reply that the server broke off may be asked for again, and no call of it runs.
 #[test]
 fn broken_off_reply_is_a_failure() {
-    for word in ["error", "abort", "aborted", "insufficient_system_resource"] {
+    for word in ["error", "abort", "aborted", "insufficient_system_resource", "network_error"] {
         let message = r#"{"tool_calls":[{"id":"k1","function":{"name":"tally","arguments":"{}"}}]}"#;
         let body = format!(r#"{{"choices":[{{"message":{message},"finish_reason":"{word}"}}]}}"#);
         let failure = STYLE.decode(body.as_bytes()).unwrap_err();

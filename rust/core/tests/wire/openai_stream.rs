@@ -6,7 +6,7 @@ use toolrelay_core::wire::failure::FailureKind;
 use toolrelay_core::wire::stream::Delta;
 
 use crate::openai_stream_calls::{TALLY, calls};
-use crate::streamed::{Streamed, asked, events, reply, streamed};
+use crate::streamed::{Streamed, asked, events, feed, reply, streamed, told};
 
 const STYLE: Style = Style::OpenAi;
 
@@ -156,6 +156,21 @@ fn e_finish_reasons_are_read() {
     for (delta, reason, stop, calls) in table {
         let reply = reply(STYLE, &ending(&[delta], reason));
         assert_eq!((reply.stop, reply.calls.len()), (stop, calls), "{reason}");
+    }
+}
+
+/// Fault E5: whatever comes first, the words of a refusal are told behind the text.
+#[test]
+fn words_of_a_refusal_are_told_behind_the_text() {
+    let fields =
+        [r#"{"refusal":"N"}"#, r#"{"content":"We"}"#, r#"{"refusal":"o."}"#, r#"{"content":"ll. ","refusal":null}"#];
+    let parts =
+        [r#"{"content":[{"type":"refusal","refusal":"No."}]}"#, r#"{"content":[{"type":"text","text":"Well. "}]}"#];
+    for deltas in [&fields[..], &parts] {
+        let Streamed { deltas, reply } = feed(STYLE, [&ending(deltas, "stop")[..]]);
+        let reply = reply.unwrap();
+        assert_eq!((reply.text.as_str(), reply.stop), ("Well. No.", Stop::Refused));
+        assert_eq!(told(&deltas).0, reply.text);
     }
 }
 

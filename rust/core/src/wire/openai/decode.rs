@@ -48,10 +48,9 @@ pub(in crate::wire) fn decode(body: &str) -> Result<Reply, ProviderFailure> {
     let Some(raw) = choice.message else { return Err(malformed("the choice holds no message")) };
     let message = Message::read(raw).map_err(|error| unreadable(&error))?;
     let stop = if message.refusal.is_empty() { stop(choice.finish_reason) } else { Stop::Refused };
-    let text = if message.text.is_empty() { message.refusal } else { message.text };
     let provider = Provider { style: Style::OpenAi, raw: raw.get().to_owned(), paused: false };
     Ok(Reply {
-        text,
+        text: message.text + &message.refusal,
         calls: message.calls,
         reasoned: message.reasoned,
         stop,
@@ -70,6 +69,7 @@ pub(super) fn choice_error(error: &str) -> ProviderFailure {
 #[derive(Default)]
 struct Message {
     text: String,
+    /// The words of a refusal, which stand behind the text.
     refusal: String,
     calls: Vec<ReplyCall>,
     reasoned: bool,
@@ -87,7 +87,7 @@ impl Message {
                 _ if is_noise(key, value) => {}
                 "role" => {}
                 "content" => message.content(value),
-                "refusal" => message.refusal = string(Some(value)).unwrap_or_default().into_owned(),
+                "refusal" => {}
                 "tool_calls" => {
                     for entry in serde_json::from_str::<Vec<&RawValue>>(value.get())? {
                         let entry: Fields<'_> = serde_json::from_str(entry.get())?;
@@ -102,6 +102,7 @@ impl Message {
                 _ => message.has_extras |= value.get() != "null",
             }
         }
+        message.refusal.push_str(&string(fields.get("refusal")).unwrap_or_default());
         if message.calls.is_empty() && legacy.is_some() {
             message.call(&Fields(Vec::new()), legacy)?;
         }
@@ -169,7 +170,7 @@ fn stop(reason: Option<&RawValue>) -> Stop {
         "" | "stop" | "end_turn" | "stop_sequence" | "eos" => Stop::End,
         "tool_calls" | "function_call" | "tool_use" => Stop::Calls,
         "length" | "max_tokens" => Stop::Length,
-        "content_filter" | "safety" => Stop::Filtered,
+        "content_filter" | "safety" | "sensitive" => Stop::Filtered,
         "refusal" => Stop::Refused,
         "malformed_function_call" | "function_call_filter" => Stop::Malformed,
         "model_context_window_exceeded" | "model_length" => Stop::ContextOverflow,
@@ -191,4 +192,4 @@ fn usage(counts: &Counts<'_>) -> Usage {
 }
 
 /// Finish reasons of a reply that is not whole though no limit cut it.
-const BROKEN_OFF: [&str; 4] = ["error", "abort", "aborted", "insufficient_system_resource"];
+const BROKEN_OFF: [&str; 5] = ["error", "abort", "aborted", "insufficient_system_resource", "network_error"];

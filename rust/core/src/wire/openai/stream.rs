@@ -25,8 +25,6 @@ pub(in crate::wire) struct Stream {
     /// The field whose reasoning is told: some servers send it twice.
     reasoning: Option<String>,
     told_parts: ToldParts,
-    /// Whether there is text: a refusal is the text only where there is none.
-    has_text: bool,
     /// How many bytes of content came.
     content: usize,
 }
@@ -104,10 +102,6 @@ impl Stream {
                 r#""tool_calls""# => {}
                 r#""function_call""# => self.calls.take_legacy(value, tell),
                 r#""reasoning_content""# | r#""reasoning""# => self.reasoning(key, value, tell),
-                r#""refusal""# => {
-                    let text = self.message.merge(key, value).and_then(Value::text).filter(|_| !self.has_text);
-                    text.and_then(Text::news).map(Delta::Text).into_iter().for_each(&mut *tell);
-                }
                 _ => {
                     self.message.merge(key, value);
                 }
@@ -141,10 +135,9 @@ impl Stream {
         }
         let Some(content) = self.message.get(key) else { return };
         if let Some(text) = content.text() {
-            self.has_text |= !text.is_empty();
             text.news().map(Delta::Text).into_iter().for_each(tell);
         } else if let Some(parts) = content.list() {
-            self.has_text |= self.told_parts.tell(parts, tell);
+            self.told_parts.tell(parts, tell);
         }
     }
 
@@ -158,7 +151,7 @@ impl Stream {
         }
     }
 
-    /// Tells what waited for more: none will come.
+    /// Tells what waited for more: none will come. The words of a refusal are told now: they stand behind the text.
     fn tell_rest(&mut self, tell: &mut dyn FnMut(Delta)) {
         if let Some(text) = self.reasoning.as_deref().and_then(|key| self.message.get(key)).and_then(Value::text) {
             text.last_news().map(Delta::Reasoning).into_iter().for_each(&mut *tell);
@@ -170,10 +163,12 @@ impl Stream {
             Value::Plain(_) | Value::Object(_) => None,
         });
         text.and_then(Text::last_news).map(Delta::Text).into_iter().for_each(&mut *tell);
-        if !self.has_text {
-            let refusal = self.message.get(r#""refusal""#).and_then(Value::text);
-            refusal.and_then(Text::last_news).map(Delta::Text).into_iter().for_each(&mut *tell);
+        let parts = self.message.get(r#""content""#).and_then(Value::list);
+        for part in parts.into_iter().flatten() {
+            refusal_of(part).and_then(Text::last_news).map(Delta::Text).into_iter().for_each(&mut *tell);
         }
+        let refusal = self.message.get(r#""refusal""#).and_then(Value::text);
+        refusal.and_then(Text::last_news).map(Delta::Text).into_iter().for_each(&mut *tell);
         self.calls.tell_rest(tell);
     }
 }
@@ -195,15 +190,12 @@ struct ToldParts {
 }
 
 impl ToldParts {
-    /// Tells what is new in the parts, and gives whether there is new text. Half a character at the end
-    /// of a part waits while it is the last.
-    fn tell(&mut self, parts: &mut [Value], tell: &mut dyn FnMut(Delta)) -> bool {
-        let mut has_text = false;
+    /// Tells what is new in the parts. Half a character at the end of a part waits while it is the last.
+    fn tell(&mut self, parts: &mut [Value], tell: &mut dyn FnMut(Delta)) {
         let count = parts.len();
         for part in parts.iter_mut().skip(self.parts) {
             let is_last = self.parts + 1 == count;
             if let Some(text) = text_of(part) {
-                has_text |= !text.is_empty();
                 text.news_if(is_last).map(Delta::Text).into_iter().for_each(&mut *tell);
             } else if let Some(inner) = part.object().and_then(|part| part.get(r#""thinking""#)).and_then(Value::list) {
                 let count = inner.len();
@@ -217,12 +209,17 @@ impl ToldParts {
                 *self = Self { parts: self.parts + 1, inner: 0 };
             }
         }
-        has_text
     }
 }
 
 fn text_of(part: &mut Value) -> Option<&mut Text> {
     part.object()?.get(r#""text""#)?.text()
+}
+
+fn refusal_of(part: &mut Value) -> Option<&mut Text> {
+    let part = part.object()?;
+    part.get(r#""type""#).and_then(Value::text).filter(|kind| kind.is(r#""refusal""#))?;
+    part.get(r#""refusal""#)?.text()
 }
 
 /// Whether a JSON value is a string that says something (fault D10).
