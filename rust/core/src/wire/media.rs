@@ -23,6 +23,9 @@ pub(super) struct File<'a> {
     /// The file itself as a data URL or as base64, or an address.
     #[serde(borrow, default, rename = "file_data")]
     pub(super) data: Option<Cow<'a, str>>,
+    /// The address where the provider fetches it.
+    #[serde(borrow, default, rename = "file_url")]
+    pub(super) address: Option<Cow<'a, str>>,
     #[serde(borrow, default, rename = "file_id")]
     pub(super) id: Option<Cow<'a, str>>,
     #[serde(borrow, default)]
@@ -45,7 +48,7 @@ impl<'a> File<'a> {
 
     /// The file as a data URL or an address. Base64 alone is a PDF's: no other file goes without its type.
     pub(super) fn url(&self) -> Option<Cow<'_, str>> {
-        let data = self.data.as_deref()?;
+        let Some(data) = self.data.as_deref() else { return self.address.as_deref().map(Cow::Borrowed) };
         Some(if data.contains(':') {
             Cow::Borrowed(data)
         } else {

@@ -117,3 +117,31 @@ fn bare_base64_of_a_file_is_data() {
         json!({"inlineData": {"mimeType": "application/pdf", "data": "JVBERi0="}})
     );
 }
+
+#[test]
+fn a_file_is_fetched_from_its_address() {
+    let history = r#"[{"role":"user","content":[{"type":"file","file":{"file_url":"https://h/a.pdf"}}]}]"#;
+    let part = |style| sent(style, history)[0].clone();
+    assert_eq!(
+        part(Style::Anthropic)["content"][0],
+        json!({"type": "document", "source": {"type": "url", "url": "https://h/a.pdf"}})
+    );
+    assert_eq!(
+        part(Style::OpenAiResponses)["content"][0],
+        json!({"type": "input_file", "file_url": "https://h/a.pdf"})
+    );
+    assert_eq!(
+        part(Style::Gemini)["parts"][0],
+        json!({"fileData": {"mimeType": "application/pdf", "fileUri": "https://h/a.pdf"}})
+    );
+}
+
+/// Contract 8.3: to Gemini a file is a URI; the id that another provider gave is none.
+#[test]
+fn a_file_that_another_provider_keeps_is_left_out_with_a_note() {
+    for id in ["file-abc", "file_1", ""] {
+        let history = format!(r#"[{{"role":"user","content":[{{"type":"file","file":{{"file_id":"{id}"}}}}]}}]"#);
+        let note = json!({"text": "[a file is left out: this provider does not have it]"});
+        assert_eq!(sent(Style::Gemini, &history)[0]["parts"], json!([note]), "{id}");
+    }
+}

@@ -20,10 +20,12 @@ pub(super) fn push(out: &mut Vec<u8>, raw: &RawValue) {
         ("image_url", Some(image), _) => push_part(out, source(&Image::read(image).url).as_bytes()),
         ("file", _, Some(file)) => {
             let file = File::read(file);
-            push_part(
-                out,
-                source(&file.url().or(file.id.as_deref().map(Cow::Borrowed)).unwrap_or_default()).as_bytes(),
-            );
+            // An id of this provider is the file's URI; that of another is none.
+            let uri = file.id.as_deref().filter(|id| id.contains('/')).map(Cow::Borrowed);
+            match file.url().or(uri) {
+                Some(url) => push_part(out, source(&url).as_bytes()),
+                None => push_text(out, r#""[a file is left out: this provider does not have it]""#),
+            }
         }
         ("input_audio", _, _) => push_part(out, audio_part(raw).as_bytes()),
         ("", _, _) if raw.get().starts_with('{') => push_part(out, raw.get().as_bytes()),

@@ -43,7 +43,7 @@ fn input_image(image: &Image<'_>) -> String {
 
 fn input_file(file: &File<'_>) -> String {
     let name = file.filename.as_deref();
-    let (name, key, source) = match (file.data.as_deref(), file.id.as_deref()) {
+    let (name, key, source) = match (file.data.as_deref().or(file.address.as_deref()), file.id.as_deref()) {
         (Some(url), _) if url.starts_with("https://") || url.starts_with("http://") => (name, "file_url", url),
         (Some(data), _) => (name.or(Some(name_for(data))), "file_data", data),
         (None, id) => (name, "file_id", id.unwrap_or_default()),
