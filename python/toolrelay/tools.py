@@ -13,6 +13,7 @@ from asyncio import CancelledError
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
+from toolrelay import _required
 from toolrelay._json import encode, plain
 from toolrelay._text import clean
 from toolrelay._value import Value, put, value
@@ -322,6 +323,7 @@ def _own(name: str, schema: Schema | None) -> dict[str, Any]:
         raise ToolkitError(f"{name}: {error}", tool=name) from None
     if not isinstance(copy, dict) or copy.get("type", "object") != "object":
         raise ToolkitError(f"{name}: the schema must describe an object", tool=name)
+    _required.check(name, copy)
     return copy
 
 
