@@ -85,9 +85,8 @@ impl Message {
         for (key, value) in &fields.0 {
             match key.as_ref() {
                 _ if is_noise(key, value) => {}
-                "role" => {}
+                "role" | "refusal" => {}
                 "content" => message.content(value),
-                "refusal" => {}
                 "tool_calls" => {
                     for entry in serde_json::from_str::<Vec<&RawValue>>(value.get())? {
                         let entry: Fields<'_> = serde_json::from_str(entry.get())?;
