@@ -128,6 +128,30 @@ async def test_a_worker_that_is_shut_down_hands_on_what_it_worked_on(harbour):
     assert (await client.get("c-1")).messages[-1]["content"] == "on it"
 
 
+async def test_tools_that_are_steps_of_dbos_are_no_steps_of_the_run(harbour):
+    """Steps are told apart by their number, and a run that goes on does not begin with the first."""
+
+    async def tell(arguments: dict[str, object], context: ToolContext) -> str:
+        return await stepping(str(arguments["word"]))
+
+    harbour.toolkit = Toolkit([define_tool("tell", "says it again", None, tell)])
+    client, model = await harbour.work(says(call("tell", {"word": "one"}), call("tell", {"word": "two"})), "told")
+
+    @DBOS.step()
+    async def stepping(word: str) -> str:
+        return word
+
+    await client.submit("go", harbour.toolkit, id="c-1")
+
+    async def is_idle():
+        return (await client.get("c-1")).state == "idle"
+
+    await until(is_idle)
+    assert model.results == ["one", "two"]
+    (run,) = await DBOS.list_workflows_async()
+    assert await DBOS.list_workflow_steps_async(run.workflow_id) == []
+
+
 async def test_what_was_called_off_is_left_alone_and_a_failure_is_told_without_the_transcript(harbour):
     client, _ = await harbour.work(OSError("overloaded"))
     await client.submit("go", harbour.toolkit, id="gone")

@@ -1,5 +1,6 @@
 """The store in the database of DBOS: its promises, and what is dispatched in the transaction of a commit."""
 
+import asyncio
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
@@ -71,6 +72,16 @@ async def test_each_start_is_one_workflow_whatever_is_delivered_twice(url):
     assert dispatched(url) == {
         f"c-1:{version}": ("toolrelay.run", "ENQUEUED", ("c-1",), None) for version in (prompted, answered)
     }
+    await store.close()
+
+
+async def test_many_starts_at_once_are_dispatched_once_each(url):
+    store = DbosStore(url)
+    client, _ = client_for(store=store)
+    ids = [f"c-{at}" for at in range(30)]
+    await asyncio.gather(*(client.submit("go", HARBOUR, id=id) for id in ids))
+    versions = [f"{id}:{(await client.get(id)).version}" for id in ids]
+    assert sorted(dispatched(url)) == sorted(versions)
     await store.close()
 
 

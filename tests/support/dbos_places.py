@@ -1,5 +1,6 @@
 """Databases that DBOS has made its tables in, told as URLs: each test gets a copy of its own."""
 
+import atexit
 import functools
 import logging
 import secrets
@@ -28,7 +29,9 @@ def new_database(kind: str, folder: Path) -> str:
 
 @functools.cache
 def _file() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="toolrelay-dbos-")) / "template.db"
+    folder = tempfile.mkdtemp(prefix="toolrelay-dbos-")
+    atexit.register(shutil.rmtree, folder)
+    path = Path(folder) / "template.db"
     _migrate(f"sqlite:///{path}")
     return path
 

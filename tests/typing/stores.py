@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import assert_type
 
-from toolrelay import Client, MemoryStore, PostgresStore, RedisStore, SqliteStore, create_in_process_client
+from toolrelay import Client, MemoryStore, PostgresStore, RedisStore, SqliteStore, Toolkit, create_in_process_client
+from toolrelay.dbos import DbosStore
 from toolrelay.stores import Cursor, Lease, Order, Store, StoredConversation, StoredRequest, Write
 
 
@@ -45,7 +46,13 @@ def all_kinds(path: str) -> list[Store]:
     """Each is one, for a type checker."""
     postgres = PostgresStore("postgresql://localhost/db", schema="relay", connections=2)
     redis = RedisStore("redis://localhost", prefix="relay", connections=2)
-    return [MemoryStore(), SqliteStore(path), postgres, redis, Own(MemoryStore())]
+    beside_dbos = DbosStore(f"sqlite:///{path}", queue="slow")
+    return [MemoryStore(), SqliteStore(path), postgres, redis, beside_dbos, Own(MemoryStore())]
+
+
+def work(store: DbosStore, client: Client, toolkit: Toolkit) -> None:
+    """What a worker does before DBOS is launched."""
+    store.register(client, toolkit)
 
 
 async def look(store: Store) -> None:
@@ -67,4 +74,4 @@ async def look(store: Store) -> None:
 client = create_in_process_client(generate=lambda request: "hello", store=Own(MemoryStore()))
 assert_type(client, Client)
 asyncio.run(look(Own(MemoryStore())))
-assert len(all_kinds("none.db")) == 5
+assert len(all_kinds("none.db")) == 6
