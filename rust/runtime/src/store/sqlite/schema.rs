@@ -8,7 +8,8 @@ use super::fault::Fault;
 const APPLICATION_ID: i32 = 0x546c_526c;
 
 /// The migrations; number N brings a file from schema N - 1 to schema N.
-const MIGRATIONS: &[&str] = &[include_str!("0001_conversations.sql"), include_str!("0002_listings.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("0001_conversations.sql"), include_str!("0002_listings.sql"), include_str!("0003_requests.sql")];
 
 /// The schema that this version reads and writes.
 #[expect(clippy::cast_possible_truncation, reason = "there are fewer than 2^32 migrations")]

@@ -122,28 +122,35 @@ fn delete(connection: &Connection, number: i64) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A request moves when it is settled, so the old row goes first, wherever it stands.
+/// Adds a request, or changes the one that is there, which stands where it stood.
 fn replace(connection: &Connection, number: i64, request: &StoredRequest) -> Result<(), Fault> {
     const LONG: Fault = Fault::TooLarge { what: "an answer", limit: u32::MAX as u64 };
-    connection
-        .prepare_cached("DELETE FROM request WHERE conversation = ?1 AND settled IN (0, 1) AND id = ?2")?
-        .execute((number, &request.id))?;
-    connection
+    let row = named_params! {
+        ":conversation": number,
+        ":settled": request.settled,
+        ":id": request.id,
+        ":made": request.made_at_ms,
+        ":expires": request.expires_at_ms,
+        ":slots": frame::join_slots(&request.slots).ok_or(LONG)?,
+        ":body": request.body.as_ref(),
+        ":answers": frame::join(request.answers.iter().map(AsRef::as_ref)).ok_or(LONG)?,
+        ":outcome": request.outcome.as_deref(),
+    };
+    let changed = connection
         .prepare_cached(
-            "INSERT INTO request (conversation, settled, id, made_at_ms, expires_at_ms, slots, body, answers, outcome)
-             VALUES (:conversation, :settled, :id, :made, :expires, :slots, :body, :answers, :outcome)",
+            "UPDATE request SET settled = :settled, made_at_ms = :made, expires_at_ms = :expires, slots = :slots,
+             body = :body, answers = :answers, outcome = :outcome
+             WHERE conversation = :conversation AND settled IN (0, 1) AND id = :id",
         )?
-        .execute(named_params! {
-            ":conversation": number,
-            ":settled": request.settled,
-            ":id": request.id,
-            ":made": request.made_at_ms,
-            ":expires": request.expires_at_ms,
-            ":slots": frame::join_slots(&request.slots).ok_or(LONG)?,
-            ":body": request.body.as_ref(),
-            ":answers": frame::join(request.answers.iter().map(AsRef::as_ref)).ok_or(LONG)?,
-            ":outcome": request.outcome.as_deref(),
-        })?;
+        .execute(row)?;
+    if changed == 0 {
+        connection
+            .prepare_cached(
+                "INSERT INTO request (conversation, settled, id, made_at_ms, expires_at_ms, slots, body, answers, outcome)
+                 VALUES (:conversation, :settled, :id, :made, :expires, :slots, :body, :answers, :outcome)",
+            )?
+            .execute(row)?;
+    }
     Ok(())
 }
 

@@ -34,7 +34,7 @@ async fn a_newer_schema_is_refused() {
     // Another version takes the file over while this one has it open.
     beside(&store).pragma_update(None, "user_version", 99).unwrap();
     let again = SqliteStore::open(store.path()).unwrap();
-    let newer = StoreError::NewerSchema { store: name(&store), found: 99, supported: 2 };
+    let newer = StoreError::NewerSchema { store: name(&store), found: 99, supported: 3 };
     for store in [store, again] {
         assert_eq!(error(&store, store.commit(&id("c"), touch(1)).await), newer);
         assert_eq!(error(&store, store.load(&id("c")).await), newer);

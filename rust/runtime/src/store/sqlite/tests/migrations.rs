@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::store::sqlite::list::{BY_AGE, BY_EXPIRY, LEASES};
-use crate::store::{Cursor, Lease, Order};
+use crate::store::{Conversation, Cursor, Lease, Order};
 
 /// A file as the version that had only the first migration wrote it.
 fn of_schema_1() -> (SqliteStore, TempDir) {
@@ -20,12 +20,38 @@ fn of_schema_1() -> (SqliteStore, TempDir) {
     (store, folder)
 }
 
+/// The same in the second schema, as it was brought there when it had been written long ago.
+fn of_schema_2() -> (SqliteStore, TempDir) {
+    let (store, folder) = of_schema_1();
+    let file = beside(&store);
+    file.execute_batch(include_str!("../0002_listings.sql")).unwrap();
+    file.execute_batch(
+        "UPDATE conversation SET written_at_ms = 70;
+         UPDATE request SET made_at_ms = 70;
+         PRAGMA user_version = 2;",
+    )
+    .unwrap();
+    (store, folder)
+}
+
 #[tokio::test]
 async fn a_file_of_schema_1_goes_on_with_all_that_it_had() {
     let (store, _folder) = of_schema_1();
     let before = crate::drive::now_ms();
     let found = store.load(&id("c")).await.unwrap().unwrap();
     assert!((before..=crate::drive::now_ms()).contains(&found.written_at_ms));
+    goes_on(&store, found).await;
+}
+
+#[tokio::test]
+async fn a_file_of_schema_2_goes_on_with_all_that_it_had() {
+    let (store, _folder) = of_schema_2();
+    let found = store.load(&id("c")).await.unwrap().unwrap();
+    assert_eq!(found.written_at_ms, 70);
+    goes_on(&store, found).await;
+}
+
+async fn goes_on(store: &SqliteStore, found: Conversation) {
     assert_eq!((found.version, found.epoch, found.state), (4, 2, State::Pending));
     assert_eq!(found.messages, [(0, body("{}"))]);
     let request = StoredRequest {
@@ -39,7 +65,11 @@ async fn a_file_of_schema_1_goes_on_with_all_that_it_had() {
         outcome: None,
     };
     assert_eq!(found.requests, std::slice::from_ref(&request));
-    assert_eq!(store.open_requests(Order::Expiry, None, 9).await.unwrap(), [(id("c"), request)]);
+    for order in [Order::Age, Order::Expiry] {
+        assert_eq!(store.open_requests(order, None, 9).await.unwrap(), [(id("c"), request.clone())]);
+    }
+    let settled = StoredRequest { id: "req_0".into(), settled: true, ..request };
+    assert_eq!(store.request(&id("c"), "req_0").await.unwrap(), Some(settled));
     let lease = Lease { owner: "dead".into(), epoch: 1, until_ms: 50 };
     assert_eq!(store.leases(None, 9).await.unwrap(), [(id("d"), lease)]);
     assert_eq!(store.commit(&id("c"), touch(4)).await, Ok(()));
