@@ -15,7 +15,6 @@ import json
 import platform
 import sys
 import tempfile
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,7 +90,7 @@ def measure(bench: Bench, loads: Iterable[workload.Workload], clients: dict[str,
         rows = costs[load.name] = {name: [] for name in (table.FLOOR, table.ASYNCIO, *clients)}
         recorded = table.LIBRARY if table.LIBRARY in clients else next(iter(clients))
         sent = bench.record(load, clients[recorded])
-        note(f"{load.name}: {recorded} sends {sent:,} bytes a run")
+        server.note(f"{load.name}: {recorded} sends {sent:,} bytes a run")
         for _ in range(rounds):
             with server.model_server(bench.folder, load.latency_ms) as port:
                 for name in (table.FLOOR, table.ASYNCIO):
@@ -151,28 +150,22 @@ def main() -> None:
         figures["rounds"] = measure(Bench(Path(folder)), loads, clients, options.rounds)
     lines = table.rows_of(figures["rounds"], contestants)
     if BRIDGE in chosen:
-        note("await across the bridge")
+        server.note("await across the bridge")
         figures[BRIDGE] = awaits.measure()
         lines += awaits.rows_of(figures[BRIDGE], contestants)
     if IMPORT in chosen:
-        note("import")
+        server.note("import")
         figures[IMPORT] = imports.measure(contestants)
         lines += imports.rows_of(figures[IMPORT], contestants)
     print(figures["machine"])
     if lines:
         print(table.render(["work", *contestants, "x floor", "aim", "met"], lines))
     if STORES in chosen:
-        note("stores")
         with tempfile.TemporaryDirectory(prefix="bench-") as folder:
             figures[STORES] = store_costs.measure(Path(folder), options.rounds)
         print(f"\n{store_table.render(figures[STORES])}")
     if options.json:
         options.json.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-
-
-def note(text: str) -> None:
-    """Say on stderr what is going on."""
-    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr)
 
 
 if __name__ == "__main__":

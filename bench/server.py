@@ -6,6 +6,8 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -42,6 +44,11 @@ def run_json(command: list[str]) -> Any:
     if process.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed")
     return json.loads(output)
+
+
+def note(text: str) -> None:
+    """Say on stderr what is going on."""
+    print(f"[{time.strftime('%H:%M:%S')}] {text}", file=sys.stderr)
 
 
 def busy_seconds() -> float:

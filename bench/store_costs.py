@@ -90,6 +90,7 @@ def measure_halts(found: Places, rounds: int) -> Iterator[dict[str, Any]]:
     """Each kind at each length, beside its floor and beside the same without a store; all take turns."""
     for messages, result in [*((length, RESULT_BYTES) for length in LENGTHS), (100, LARGE_RESULT_BYTES)]:
         passes = LENGTHS[messages]
+        server.note(f"halts and resumes at {messages:,} messages, results of {result:,} bytes")
         turns: dict[str, list[Figures]] = {}
         for _ in range(rounds):
             without = run("halts.py", NONE, messages, result, passes)
@@ -118,6 +119,7 @@ def median(rounds: list[Figures]) -> Figures:
 
 def measure_parked(place: str) -> Figures:
     """Many conversations that wait, made by one process and looked at by another."""
+    server.note(f"{PARKED:,} parked conversations")
     run("parked.py", "make", place, PARKED)
     _, path = place.split(" ")
     return {**run("parked.py", "measure", place), "disk_bytes": Path(path).stat().st_size}
@@ -125,6 +127,7 @@ def measure_parked(place: str) -> Figures:
 
 def measure_resumes(place: str, workers: int) -> Figures:
     """Resumes per second of so many processes, and who used the cores meanwhile."""
+    server.note(f"{RESUMES:,} resumes by {workers}")
     run("parked.py", "make", place, RESUMES)
     command = [sys.executable, str(server.HERE / "resuming.py"), place]
     with ExitStack() as stack:
