@@ -6,6 +6,7 @@ import pickle
 import subprocess
 import sys
 import textwrap
+import time
 
 import pytest
 from toolrelay import (
@@ -30,6 +31,7 @@ from toolrelay import (
     relay_answer,
     relay_tool,
 )
+from toolrelay.stores import Lease, Write
 
 KEY = bytes(range(32))
 TOOLKIT = Toolkit([relay_tool("shell", "Runs a command."), relay_tool("click", "Clicks.")])
@@ -127,6 +129,25 @@ async def test_a_second_use_is_refused_with_once_whichever_store_remembers(tmp_p
         assert await refused(client, token, answer, keys=keys, once=True) == "used"
         again = await client.run_with_sealed(TOOLKIT, token, answer, keys=keys)
         assert again.status == "done"  # nobody asked for a ledger
+
+
+async def test_a_sweep_deletes_the_marks_of_tokens_that_ended_and_no_others(shared):
+    store = shared.store()
+    client, halt = await halted(store=store)
+    keys, answer = SealKeys(KEY), answer_output(halt.pending.id, "x")
+    for seconds in (60, None, 9999):
+        token = halt.seal(keys, expires_in=seconds)
+        await client.run_with_sealed(TOOLKIT, token, answer, keys=keys, once=True)
+    ((ended, lease), (kept, other)) = await store.leases(None, 9)
+    left = lease.until_ms / 1000 - time.time()
+    assert 3600 < left <= 3660, "an hour behind its end, for clocks that differ"
+    assert (await client.sweep()).expired == []
+    assert len(await store.leases(None, 9)) == 2
+    await store.commit(ended, Write(1, 2, 0, "idle", 1, Lease(lease.owner, 1, 0), (), ()))
+    swept = await client.sweep(TOOLKIT)
+    assert (swept.recovered, swept.expired, swept.failed) == ({}, [], {})
+    assert await store.load(ended) is None
+    assert list(await store.leases(None, 9)) == [(kept, other)]
 
 
 async def test_an_answer_that_does_not_fit_uses_nothing_up():

@@ -1,4 +1,5 @@
-"""Looking after conversations that nobody asks for: what dead workers left, and what nobody answered in time.
+"""Looking after conversations that nobody asks for: what dead workers left, what nobody answered in time, and the marks
+of sealed halts that have ended.
 
 This module owns the order and the number of attempts. Which conversation is due, and what happens to it, is the native
 module's.
@@ -9,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from contextvars import copy_context
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from toolrelay._end import end_of
 from toolrelay._start import Start
@@ -17,13 +18,13 @@ from toolrelay.conversations import Swept
 from toolrelay.errors import ConversationBusy, ConversationNotFound, LeaseLost, NothingToRecover
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Coroutine
+    from collections.abc import Callable, Coroutine
     from typing import Self
 
     from toolrelay._core import NativeClient, NativeToolkit
     from toolrelay.stores import Cursor
 
-    Listing = Callable[[Cursor | None, int], Awaitable[tuple[list[str], Cursor | None]]]
+    Due = Literal["expired", "abandoned", "spent"]
 
 
 class Sweep:
@@ -37,19 +38,21 @@ class Sweep:
         self._room = asyncio.Semaphore(at_once)
 
     async def run(self) -> Swept:
-        await self.settle_overdue()
+        await self.settle()
         if self._toolkit is not None:
-            await self._each(self._abandoned, self.recover)
+            await self._each("abandoned", self.recover)
         return self.swept
 
-    async def settle_overdue(self) -> None:
-        await self._each(self._overdue, self._expire)
+    async def settle(self) -> None:
+        """All that needs no model."""
+        await self._each("expired", self._expire)
+        await self._each("spent", self._forget)
 
-    async def _each(self, listing: Listing, treat: Callable[[str], Coroutine[Any, Any, bool]]) -> None:
+    async def _each(self, why: Due, treat: Callable[[str], Coroutine[Any, Any, bool]]) -> None:
         """Treats what is listed until so many were done. What fails, or others do, does not stand in the way."""
         left, after, seen = self._limit, None, set[str]()
         while left > 0:
-            ids, after = await listing(after, _PAGE)
+            ids, after = await self._native.due(copy_context(), why, after, _PAGE)
             fresh = [id for id in dict.fromkeys(ids) if id not in seen]
             seen.update(fresh)
             while fresh and left > 0:
@@ -62,12 +65,6 @@ class Sweep:
         async with self._room:
             return await treat(id)
 
-    async def _overdue(self, after: Cursor | None, limit: int) -> tuple[list[str], Cursor | None]:
-        return await self._native.overdue(copy_context(), after, limit)
-
-    async def _abandoned(self, after: Cursor | None, limit: int) -> tuple[list[str], Cursor | None]:
-        return await self._native.abandoned(copy_context(), after, limit)
-
     async def _expire(self, id: str) -> bool:
         try:
             settled = await self._native.expire(copy_context(), id)
@@ -77,6 +74,13 @@ class Sweep:
         if settled:
             self.swept.expired.append(id)
         return settled
+
+    async def _forget(self, id: str) -> bool:
+        try:
+            return await self._native.delete(copy_context(), id)
+        except Exception as error:  # noqa: BLE001 - as above
+            self.swept.failed[id] = error
+            return False
 
     async def recover(self, id: str) -> bool:
         """Goes on with what a dead worker left; whether this came to an end here."""
@@ -122,7 +126,7 @@ class Sweeper:
     async def _sweep(self) -> None:
         sweep = Sweep(self._native, None, _MOST, self._at_once)
         try:
-            await sweep.settle_overdue()
+            await sweep.settle()
             await self._recover()
         except Exception as error:  # noqa: BLE001 - a store that is away may be back the next time
             _log().warning("the sweep failed: %s", error)
@@ -132,7 +136,7 @@ class Sweeper:
         """Starts what there is room for. A run that lasts does not hold up the next sweep."""
         after: Cursor | None = None
         while self._toolkit is not None and len(self._recovering) < self._at_once:
-            ids, after = await self._native.abandoned(copy_context(), after, _PAGE)
+            ids, after = await self._native.due(copy_context(), "abandoned", after, _PAGE)
             for id in ids:
                 if id not in self._recovering and len(self._recovering) < self._at_once:
                     self._recovering[id] = asyncio.create_task(self._recover_one(id))

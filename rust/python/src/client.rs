@@ -20,7 +20,7 @@ use toolrelay_runtime::translate::OnceModel;
 
 use crate::bridge::Port;
 use crate::host::{self, Objects, PyHost};
-use crate::life::{Life, tell};
+use crate::life::{Due, Life, tell};
 use crate::model::PyModel;
 use crate::seal::PySealKeys;
 use crate::segment::Segment;
@@ -238,26 +238,16 @@ impl NativeClient {
         self.life(py, context)?.expire(py, id)
     }
 
-    /// Conversations with an expired request, and the cursor behind them.
-    fn overdue<'py>(
+    /// Conversations that somebody has to look after for this reason, and the cursor behind them.
+    fn due<'py>(
         &self,
         py: Python<'py>,
         context: Py<PyAny>,
+        why: Due,
         after: Option<GivenCursor>,
         limit: usize,
     ) -> PyResult<Bound<'py, PyAny>> {
-        self.life(py, context)?.overdue(py, after, limit)
-    }
-
-    /// Conversations whose worker's lease is over, and the cursor behind them.
-    fn abandoned<'py>(
-        &self,
-        py: Python<'py>,
-        context: Py<PyAny>,
-        after: Option<GivenCursor>,
-        limit: usize,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.life(py, context)?.abandoned(py, after, limit)
+        self.life(py, context)?.due(py, why, after, limit)
     }
 
     /// Requests that wait: conversation, request, unix milliseconds of its making; and the cursor behind them.

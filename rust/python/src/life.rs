@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::IntoPyObjectExt as _;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyList, PyTuple};
 use toolrelay_core::transcript::Transcript;
@@ -60,24 +61,22 @@ impl Life {
         self.tell(py, async move |conversations| conversations.expire(&id).await)
     }
 
-    pub(crate) fn overdue(
+    pub(crate) fn due(
         self,
         py: Python<'_>,
+        why: Due,
         after: Option<GivenCursor>,
         limit: usize,
     ) -> PyResult<Bound<'_, PyAny>> {
         let after = after.map(Cursor::from);
-        self.tell(py, async move |conversations| Ok(Listed(conversations.overdue(after.as_ref(), limit).await?)))
-    }
-
-    pub(crate) fn abandoned(
-        self,
-        py: Python<'_>,
-        after: Option<GivenCursor>,
-        limit: usize,
-    ) -> PyResult<Bound<'_, PyAny>> {
-        let after = after.map(Cursor::from);
-        self.tell(py, async move |conversations| Ok(Listed(conversations.abandoned(after.as_ref(), limit).await?)))
+        self.tell(py, async move |conversations| {
+            let page = match why {
+                Due::Expired => conversations.overdue(after.as_ref(), limit).await,
+                Due::Abandoned => conversations.abandoned(after.as_ref(), limit).await,
+                Due::Spent => conversations.spent(after.as_ref(), limit).await,
+            };
+            Ok(Listed(page?))
+        })
     }
 
     pub(crate) fn waiting(
@@ -101,6 +100,30 @@ impl Life {
         let Self { conversations, objects } = self;
         let work = work(conversations);
         tell(py, objects, async move { Ok(work.await?) })
+    }
+}
+
+/// Why somebody has to look after a conversation.
+#[derive(Clone, Copy)]
+pub(crate) enum Due {
+    /// The time of one of its requests is over.
+    Expired,
+    /// Its worker's lease is over.
+    Abandoned,
+    /// It is a mark that nobody needs any more.
+    Spent,
+}
+
+impl<'py> FromPyObject<'_, 'py> for Due {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Self> {
+        match given.extract::<&str>()? {
+            "expired" => Ok(Self::Expired),
+            "abandoned" => Ok(Self::Abandoned),
+            "spent" => Ok(Self::Spent),
+            other => Err(PyValueError::new_err(format!("nothing is due because it is {other:?}"))),
+        }
     }
 }
 

@@ -74,10 +74,7 @@ impl PySealKeys {
             return Err(errors::raise(py, "ResumeError", "no call of the sealed transcript waits for an answer"));
         }
         let place = if once {
-            // Named after its end, so that marks which nobody needs any more are found.
-            let mark =
-                format!("sealed/{}/{id}", until_ms.map_or_else(|| "never".to_owned(), |until| until.to_string()));
-            Place::Once { history: transcript, mark }
+            Place::Once { history: transcript, mark: format!("sealed/{id}"), until_ms }
         } else {
             Place::History(transcript)
         };

@@ -93,6 +93,8 @@ pub enum Place {
         history: Transcript,
         /// Names the token in the store.
         mark: String,
+        /// When the token ends, in unix milliseconds.
+        until_ms: Option<i64>,
     },
 }
 
@@ -166,9 +168,9 @@ impl Client {
                 let (run, warnings) = begin(history, start, &config, tools)?;
                 finish(run, warnings, &around, &mut NoLog).await
             }
-            Place::Once { history, mark } => {
+            Place::Once { history, mark, until_ms } => {
                 let (run, warnings) = begin(history, start, &config, tools)?;
-                if !self.conversations.mark(&mark).await? {
+                if !self.conversations.mark(&mark, until_ms).await? {
                     return Err(SealError::Used.into());
                 }
                 finish(run, warnings, &around, &mut NoLog).await

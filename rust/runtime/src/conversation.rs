@@ -7,6 +7,7 @@ mod answering;
 mod copies;
 mod error;
 mod held;
+mod marks;
 mod recovery;
 mod replay;
 mod same;
@@ -24,7 +25,7 @@ use toolrelay_core::tool::Tools;
 use toolrelay_core::transcript::{Transcript, TranscriptError};
 
 use crate::drive::now_ms;
-use crate::store::{Conversation, ConversationId, Lease, State, Store, StoreError, Write};
+use crate::store::{Conversation, ConversationId, Lease, State, Store};
 
 pub use answering::Answered;
 pub use error::ConversationError;
@@ -132,26 +133,6 @@ impl Conversations {
         let transcript = stored::transcript(&stored)?;
         let (run, warnings) = Run::go_on(&transcript, &stored::left(&stored, &transcript), config, tools)?;
         Ok(held.changing(expired).claim(run, warnings).await?)
-    }
-
-    /// Leaves a mark in the store: an empty conversation of this id. Of all callers with one id
-    /// exactly one is told that it was the first.
-    pub async fn mark(&self, id: &str) -> Result<bool, ConversationError> {
-        let write = Write {
-            expect: 0,
-            version: 1,
-            at_ms: now_ms(),
-            state: State::Idle,
-            epoch: 0,
-            lease: None,
-            append: Vec::new(),
-            requests: Vec::new(),
-        };
-        match self.store.commit(&ConversationId::new(id)?, write).await {
-            Ok(()) => Ok(true),
-            Err(StoreError::Conflict { .. }) => Ok(false),
-            Err(error) => Err(error.into()),
-        }
     }
 
     /// A conversation as it stands, without a claim on it; `None` when there is none of that id.

@@ -4,9 +4,10 @@ use toolrelay_core::request::Request;
 use toolrelay_core::run::RunConfig;
 use toolrelay_core::tool::Tools;
 
+use crate::conversation::marks::is_mark;
 use crate::conversation::{ATTEMPTS, Claimed, ConversationError, Conversations, check_free, stored};
 use crate::drive::now_ms;
-use crate::store::{ConversationId, Cursor, Order, State, StoreError};
+use crate::store::{ConversationId, Cursor, Lease, Order, State, StoreError};
 
 /// Some entries of a listing, and behind which place the next ones are; `None` when these are the last.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,11 +52,21 @@ impl Conversations {
 
     /// The conversations whose worker's lease is over, that for the longest time first.
     pub async fn abandoned(&self, after: Option<&Cursor>, limit: usize) -> Result<Page<ConversationId>, StoreError> {
+        self.leases_over(after, limit, |lease| !is_mark(lease)).await
+    }
+
+    /// The conversations with such a lease that is over.
+    pub(super) async fn leases_over(
+        &self,
+        after: Option<&Cursor>,
+        limit: usize,
+        is_such: impl Fn(&Lease) -> bool,
+    ) -> Result<Page<ConversationId>, StoreError> {
         let now = now_ms();
         let leases = self.store.leases(after, limit).await?;
         let next = leases.last().filter(|(_, last)| leases.len() == limit && last.until_ms <= now);
         let next = next.map(|(id, last)| cursor(last.until_ms, id, ""));
-        let over = leases.into_iter().filter(|(_, lease)| lease.until_ms <= now);
+        let over = leases.into_iter().filter(|(_, lease)| lease.until_ms <= now && is_such(lease));
         Ok(Page { entries: over.map(|(id, _)| id).collect(), next })
     }
 
