@@ -15,6 +15,9 @@ from scripted_model import call, client_for, says
 from toolrelay import ConversationNotFound, GenerateError, ToolContext, Toolkit, define_tool, pending
 from toolrelay.dbos import DbosStore
 
+# While DBOS ends it may take one more from its queue, and forget it. Whoever comes back under its name runs it.
+pytestmark = pytest.mark.filterwarnings("ignore:coroutine 'execute_dequeued_workflow:RuntimeWarning")
+
 
 @define_tool
 async def hurry(context: ToolContext) -> object:
@@ -153,16 +156,27 @@ async def test_tools_that_are_steps_of_dbos_are_no_steps_of_the_run(harbour):
 
 
 async def test_what_was_called_off_is_left_alone_and_a_failure_is_told_without_the_transcript(harbour):
-    client, _ = await harbour.work(OSError("overloaded"))
-    await client.submit("go", harbour.toolkit, id="gone")
-    await client.delete("gone")
-    await client.submit("go", harbour.toolkit, id="failing")
+    client, _ = client_for(store=harbour.store)
+    for id in ("deleted", "cancelled", "failing"):
+        await client.submit("go", harbour.toolkit, id=id)
+    await client.delete("deleted")
+    await client.cancel("cancelled")
+    client, model = await harbour.work(OSError("overloaded"), "try again")
 
-    async def both_ended():
-        return {status for _, status, _ in await harbour.workflows()} == {"SUCCESS", "ERROR"}
+    async def all_ended():
+        return sorted(status for _, status, _ in await harbour.workflows()) == ["ERROR", "SUCCESS", "SUCCESS"]
 
-    await until(both_ended)
+    await until(all_ended)
+    assert {output for _, status, output in await harbour.workflows() if status == "SUCCESS"} == {"left alone"}
     (failed,) = await DBOS.list_workflows_async(status="ERROR")
     assert (type(failed.error), failed.error.transcript) == (GenerateError, None)
     with pytest.raises(ConversationNotFound):
-        await client.get("gone")
+        await client.get("deleted")
+    assert len((await client.get("cancelled")).messages) == len(model.requests) == 1
+
+    await client.submit(None, harbour.toolkit, id="failing")
+
+    async def has_gone_on():
+        return (await client.get("failing")).messages[-1]["content"] == "try again"
+
+    await until(has_gone_on)
