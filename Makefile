@@ -158,7 +158,7 @@ wheel: environment
 	$(TOOLS)/bin/python -m pip install --quiet --group cross
 	rm -rf dist
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" maturin build --release --zig --compatibility manylinux_2_17 \
-		--interpreter $(PYO3_PYTHON) --out dist
+		--compression-level 9 --interpreter $(PYO3_PYTHON) --out dist
 	$(TOOLS)/bin/maturin sdist --out dist
 	$(TOOLS)/bin/python -m pip wheel --quiet --wheel-dir build/wheelhouse --group build
 	PATH="$(CURDIR)/$(TOOLS)/bin:$$PATH" $(TEST)/bin/pytest -m release
