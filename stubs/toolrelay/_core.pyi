@@ -455,6 +455,14 @@ class NativeStore:
     def open_requests(
         self, order: Order, after: Cursor | None, limit: int, /
     ) -> Future[tuple[tuple[str, StoredRequest], ...]]: ...
+    def close(self) -> Future[None]:
+        """Finishes what is under way and lets go of its file or connections; the store is not used again.
+
+        A store in memory has nothing to let go of, and is used on.
+        """
+
+    def close_sync(self) -> None:
+        """`close`, for programs without an event loop."""
 
 @final
 class MemoryStore(NativeStore):
@@ -475,12 +483,6 @@ class SqliteStore(NativeStore):
     def path(self) -> Path:
         """The file."""
 
-    def close(self) -> Future[None]:
-        """Writes what is under way and closes the file; the store is not used again."""
-
-    def close_sync(self) -> None:
-        """`close`, for programs without an event loop."""
-
 @final
 class PostgresStore(NativeStore):
     """Conversations in a PostgreSQL database (13 or newer), for any number of processes and machines.
@@ -495,12 +497,6 @@ class PostgresStore(NativeStore):
     def __new__(cls, url: str, *, schema: str | None = None, connections: int | None = None) -> Self:
         """The schema is `toolrelay` and there are up to 8 connections, unless told otherwise."""
 
-    def close(self) -> Future[None]:
-        """Finishes what is under way and closes the connections; the store is not used again."""
-
-    def close_sync(self) -> None:
-        """`close`, for programs without an event loop."""
-
 @final
 class RedisStore(NativeStore):
     """Conversations in Redis (5 or newer) or Valkey, one server or a cluster: as durable as the server is set up to be.
@@ -514,12 +510,6 @@ class RedisStore(NativeStore):
 
     def __new__(cls, url: str, *, prefix: str | None = None, connections: int | None = None) -> Self:
         """The prefix is `toolrelay` and there are up to 8 connections, unless told otherwise."""
-
-    def close(self) -> Future[None]:
-        """Finishes what is under way and closes the connections; the store is not used again."""
-
-    def close_sync(self) -> None:
-        """`close`, for programs without an event loop."""
 
 @final
 class NativeToolkit:

@@ -14,7 +14,6 @@ use toolrelay_runtime::store::{
     ForkHold, MemoryStore, PostgresOptions, PostgresStore, RedisOptions, RedisStore, SqliteStore, Store, hold_for_fork,
 };
 
-use crate::bridge::{future_into_py, wait_here};
 use crate::errors;
 use crate::host::PyHost;
 use crate::once::intern;
@@ -31,13 +30,16 @@ impl PyMemoryStore {
     #[new]
     fn new(py: Python<'_>) -> PyResult<PyClassInitializer<Self>> {
         hold_over_forks(py)?;
-        Ok(NativeStore::under(Arc::new(MemoryStore::new()), Self))
+        Ok(NativeStore::under(MemoryStore::new(), "MemoryStore".to_owned(), Self))
     }
 }
 
 /// Conversations in one SQLite file.
 #[pyclass(name = "SqliteStore", module = "toolrelay", frozen, extends = NativeStore)]
-pub(crate) struct PySqliteStore(SqliteStore);
+pub(crate) struct PySqliteStore {
+    #[pyo3(get)]
+    path: PathBuf,
+}
 
 #[pymethods]
 impl PySqliteStore {
@@ -46,32 +48,14 @@ impl PySqliteStore {
         hold_over_forks(py)?;
         let opened = py.detach(|| SqliteStore::open(path));
         let store = opened.map_err(|error| errors::store_error(py, &error, None))?;
-        Ok(NativeStore::under(Arc::new(store.clone()), Self(store)))
-    }
-
-    #[getter]
-    fn path(&self) -> PathBuf {
-        self.0.path().to_owned()
-    }
-
-    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let store = self.0.clone();
-        close(py, async move { store.close().await })
-    }
-
-    fn close_sync(&self, py: Python<'_>) -> PyResult<()> {
-        let store = self.0.clone();
-        wait_here(py, async move { store.close().await })
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<SqliteStore {}>", self.0.path().display())
+        let path = store.path().to_owned();
+        Ok(NativeStore::under(store, format!("SqliteStore {}", path.display()), Self { path }))
     }
 }
 
 /// Conversations in a PostgreSQL database.
 #[pyclass(name = "PostgresStore", module = "toolrelay", frozen, extends = NativeStore)]
-pub(crate) struct PyPostgresStore(PostgresStore);
+pub(crate) struct PyPostgresStore;
 
 #[pymethods]
 impl PyPostgresStore {
@@ -90,27 +74,14 @@ impl PyPostgresStore {
             patience: usual.patience,
         };
         let store = PostgresStore::open_with(url, options).map_err(|error| misconfigured(py, &error.to_string()))?;
-        Ok(NativeStore::under(Arc::new(store.clone()), Self(store)))
-    }
-
-    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let store = self.0.clone();
-        close(py, async move { store.close().await })
-    }
-
-    fn close_sync(&self, py: Python<'_>) -> PyResult<()> {
-        let store = self.0.clone();
-        wait_here(py, async move { store.close().await })
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<PostgresStore: {}>", self.0.name())
+        let shown = format!("PostgresStore: {}", store.name());
+        Ok(NativeStore::under(store, shown, Self))
     }
 }
 
 /// Conversations in Redis.
 #[pyclass(name = "RedisStore", module = "toolrelay", frozen, extends = NativeStore)]
-pub(crate) struct PyRedisStore(RedisStore);
+pub(crate) struct PyRedisStore;
 
 #[pymethods]
 impl PyRedisStore {
@@ -129,29 +100,9 @@ impl PyRedisStore {
             patience: usual.patience,
         };
         let store = RedisStore::open_with(url, options).map_err(|error| misconfigured(py, &error.to_string()))?;
-        Ok(NativeStore::under(Arc::new(store.clone()), Self(store)))
+        let shown = format!("RedisStore: {}", store.name());
+        Ok(NativeStore::under(store, shown, Self))
     }
-
-    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let store = self.0.clone();
-        close(py, async move { store.close().await })
-    }
-
-    fn close_sync(&self, py: Python<'_>) -> PyResult<()> {
-        let store = self.0.clone();
-        wait_here(py, async move { store.close().await })
-    }
-
-    fn __repr__(&self) -> String {
-        format!("<RedisStore: {}>", self.0.name())
-    }
-}
-
-fn close(py: Python<'_>, closing: impl Future<Output = ()> + Send + 'static) -> PyResult<Bound<'_, PyAny>> {
-    future_into_py(py, async move {
-        closing.await;
-        Ok::<_, PyErr>(native::Nothing)
-    })
 }
 
 fn number_of(py: Python<'_>, connections: Option<i64>, usual: u16) -> PyResult<u16> {

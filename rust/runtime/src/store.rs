@@ -75,4 +75,8 @@ pub trait Store: Send + Sync + Debug {
         after: Option<&Cursor>,
         limit: usize,
     ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError>;
+
+    /// Ends the store for all who have it: what was asked for is still done, then what it holds open is let go of. Whatever
+    /// comes later is [`StoreError::Closed`], where there was something to let go of.
+    async fn close(&self) {}
 }

@@ -11,24 +11,28 @@ use toolrelay_runtime::store::{
 };
 
 use super::values::{self, GivenCursor, GivenOrder, GivenWrite};
-use crate::bridge::future_into_py;
+use crate::bridge::{future_into_py, wait_here};
 use crate::errors;
 
 /// What the stores of the package have in common.
 #[pyclass(module = "toolrelay._core", frozen, subclass)]
-pub(crate) struct NativeStore(Arc<dyn Store>);
+pub(crate) struct NativeStore {
+    store: Arc<dyn Store>,
+    /// Says which one it is.
+    shown: String,
+}
 
 impl NativeStore {
     /// An object of a class that extends this one.
-    pub(super) fn under<C>(store: Arc<dyn Store>, class: C) -> PyClassInitializer<C>
+    pub(super) fn under<C>(store: impl Store + 'static, shown: String, class: C) -> PyClassInitializer<C>
     where
         C: PyClass<BaseType = Self>,
     {
-        PyClassInitializer::from(Self(store)).add_subclass(class)
+        PyClassInitializer::from(Self { store: Arc::new(store), shown }).add_subclass(class)
     }
 
     pub(super) fn store(&self) -> Arc<dyn Store> {
-        Arc::clone(&self.0)
+        Arc::clone(&self.store)
     }
 }
 
@@ -76,6 +80,23 @@ impl NativeStore {
         let listing = async move { store.open_requests(order.0, after.as_ref(), limit).await };
         future_into_py(py, async move { listing.await.map(OpenRequests).map_err(Unlisted) })
     }
+
+    fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let store = self.store();
+        future_into_py(py, async move {
+            store.close().await;
+            Ok::<_, PyErr>(Nothing)
+        })
+    }
+
+    fn close_sync(&self, py: Python<'_>) -> PyResult<()> {
+        let store = self.store();
+        wait_here(py, async move { store.close().await })
+    }
+
+    fn __repr__(&self) -> String {
+        format!("<{}>", self.shown)
+    }
 }
 
 /// Does something with a conversation; a failure names it.
@@ -91,7 +112,7 @@ where
 }
 
 /// `None`, for what gives nothing.
-pub(super) struct Nothing;
+struct Nothing;
 
 struct Loaded(Conversation);
 

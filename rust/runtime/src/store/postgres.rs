@@ -98,12 +98,6 @@ impl PostgresStore {
         self.shared.remote.name()
     }
 
-    /// Ends the store for all clones: what was asked for is still done, then the connections are closed. Whatever comes
-    /// later is [`StoreError::Closed`].
-    pub async fn close(&self) {
-        self.shared.remote.close().await;
-    }
-
     async fn ask<Q: Question<Wire>>(&self, question: Q) -> Result<Q::Answer, StoreError> {
         self.shared.remote.ask(&Prepared { shared: &self.shared, question }).await
     }
@@ -158,6 +152,10 @@ impl Store for PostgresStore {
         limit: usize,
     ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
         self.ask(OpenRequests { shared: &self.shared, order, after, limit }).await
+    }
+
+    async fn close(&self) {
+        self.shared.remote.close().await;
     }
 }
 

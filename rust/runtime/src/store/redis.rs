@@ -99,12 +99,6 @@ impl RedisStore {
         self.shared.nodes.name()
     }
 
-    /// Ends the store for all clones: what was asked for is still done, then the connections are closed. Whatever comes
-    /// later is [`StoreError::Closed`].
-    pub async fn close(&self) {
-        self.shared.nodes.close().await;
-    }
-
     async fn ask(&self, call: Call<'_>) -> Result<Value, StoreError> {
         self.shared.nodes.ask(&self.shared.address, &call).await.map(|said| said.value)
     }
@@ -197,6 +191,10 @@ impl Store for RedisStore {
         limit: usize,
     ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
         self.list_requests(order, after, limit).await
+    }
+
+    async fn close(&self) {
+        self.shared.nodes.close().await;
     }
 }
 

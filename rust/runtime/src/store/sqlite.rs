@@ -121,17 +121,6 @@ impl SqliteStore {
         &self.shared.file.path
     }
 
-    /// Ends the store for all clones: what was asked for is still done, then the file is closed. Whatever comes later
-    /// is [`StoreError::Closed`].
-    pub async fn close(&self) {
-        self.shared.closed.store(true, Ordering::SeqCst);
-        let Some(crew) = self.shared.crew.swap(None) else { return };
-        let Some(mut ended) = crew.orders().map(|orders| orders.ended.clone()) else { return };
-        drop(crew);
-        // Nothing is ever sent: this ends when the last thread lets go.
-        _ = ended.changed().await;
-    }
-
     /// The threads of this process, started if there are none.
     fn crew(&self) -> Result<Arc<Crew>, StoreError> {
         loop {
@@ -214,6 +203,15 @@ impl Store for SqliteStore {
     ) -> Result<Vec<(ConversationId, StoredRequest)>, StoreError> {
         let after = after.cloned();
         self.ask(|orders, reply| _ = orders.reads.send(ReadJob::OpenRequests { order, after, limit, reply })).await
+    }
+
+    async fn close(&self) {
+        self.shared.closed.store(true, Ordering::SeqCst);
+        let Some(crew) = self.shared.crew.swap(None) else { return };
+        let Some(mut ended) = crew.orders().map(|orders| orders.ended.clone()) else { return };
+        drop(crew);
+        // Nothing is ever sent: this ends when the last thread lets go.
+        _ = ended.changed().await;
     }
 }
 
