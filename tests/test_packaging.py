@@ -25,6 +25,13 @@ def package_files(repository: Path) -> set[str]:
     }
 
 
+def stubs(repository: Path) -> list[Path]:
+    """What the native module's typed face is written in: itself, and parts of it that are no modules when it runs."""
+    found = sorted((repository / "stubs" / "toolrelay").iterdir())
+    assert found[0].name == "_core.pyi"
+    return found
+
+
 def test_the_tests_run_against_the_wheel(repository: Path) -> None:
     assert Path(toolrelay.__file__) == SITE / "toolrelay" / "__init__.py"
     assert Path(toolrelay._core.__file__) == SITE / "toolrelay" / "_core.abi3.so"
@@ -39,9 +46,10 @@ def test_the_wheel_holds_the_package_and_nothing_else(repository: Path) -> None:
 
 
 def test_the_wheel_is_typed(repository: Path) -> None:
-    stub = SITE / "toolrelay" / "_core.pyi"
-    assert not stub.is_symlink()
-    assert stub.read_bytes() == (repository / "stubs" / "toolrelay" / "_core.pyi").read_bytes()
+    for written in stubs(repository):
+        stub = SITE / "toolrelay" / written.name
+        assert not stub.is_symlink()
+        assert stub.read_bytes() == written.read_bytes()
     assert (SITE / "toolrelay" / "py.typed").is_file()
 
 
@@ -80,11 +88,12 @@ def test_the_sdist_holds_what_a_build_needs(repository: Path) -> None:
     (sdist,) = (repository / "build" / "sdist").glob("toolrelay-*.tar.gz")
     with tarfile.open(sdist) as archive:
         members = {member.name.split("/", 1)[1]: member for member in archive.getmembers() if "/" in member.name}
-        stub = members["python/toolrelay/_core.pyi"]
-        assert stub.isfile(), "the stub must be a file: a link may not survive where the sdist is unpacked"
-        held = archive.extractfile(stub)
-        assert held is not None
-        assert held.read() == (repository / "stubs" / "toolrelay" / "_core.pyi").read_bytes()
+        for written in stubs(repository):
+            stub = members[f"python/toolrelay/{written.name}"]
+            assert stub.isfile(), "a stub must be a file: a link may not survive where the sdist is unpacked"
+            held = archive.extractfile(stub)
+            assert held is not None
+            assert held.read() == written.read_bytes()
     wanted = {f"python/{name}" for name in package_files(repository)}
     wanted |= {str(file.relative_to(repository)) for file in repository.glob("rust/*/src/**/*.rs")}
     wanted |= {"Cargo.lock", "Cargo.toml", "LICENSE", "PKG-INFO", "README.md", "pyproject.toml"}

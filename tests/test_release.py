@@ -13,6 +13,7 @@ pytestmark = [pytest.mark.release, pytest.mark.timeout(1800)]
 
 MEGABYTE = 1_000_000
 PLATFORM = "manylinux_2_17_x86_64"
+TYPED = ["_core.pyi", "_core_events.pyi", "_core_native.pyi", "py.typed"]
 
 
 @pytest.fixture
@@ -74,14 +75,14 @@ def typed_files(python: Path, cwd: Path, run: Callable[..., str]) -> list[Path]:
     """Where an environment finds the package, its stub and its marker, once the native module has loaded."""
     found = run(python, "-c", "import toolrelay._core; print(toolrelay.__path__[0])", cwd=cwd)
     package = Path(found.strip())
-    return [file for file in (package / "_core.pyi", package / "py.typed") if file.is_file()]
+    return [file for file in (*sorted(package.glob("*.pyi")), package / "py.typed") if file.is_file()]
 
 
 def test_the_sdist_builds_offline(
     sdist: Path, clean_environment: Path, offline: dict[str, str], tmp_path: Path, run: Callable[..., str]
 ) -> None:
     run(clean_environment, "-m", "pip", "install", sdist, cwd=tmp_path, env=offline)
-    assert [file.name for file in typed_files(clean_environment, tmp_path, run)] == ["_core.pyi", "py.typed"]
+    assert [file.name for file in typed_files(clean_environment, tmp_path, run)] == TYPED
 
 
 def test_an_editable_install_is_typed(
@@ -95,4 +96,4 @@ def test_an_editable_install_is_typed(
         shutil.copytree(repository / name, checkout / name, symlinks=True)
     run(clean_environment, "-m", "pip", "install", "--editable", checkout, cwd=tmp_path, env=offline)
     files = typed_files(clean_environment, tmp_path, run)
-    assert files == [checkout / "python" / "toolrelay" / "_core.pyi", checkout / "python" / "toolrelay" / "py.typed"]
+    assert files == [checkout / "python" / "toolrelay" / name for name in TYPED]

@@ -27,6 +27,16 @@ def test_a_store_of_one_process_keeps_its_promises(kind: type[Store], case: Stor
     case(same_each_time(kind()))
 
 
+@pytest.mark.parametrize("case", WITHIN, ids=str)
+def test_the_store_that_the_documents_show_keeps_its_promises(case, blocks, repository):
+    (code,) = [
+        block.code for block in blocks(repository / "docs" / "conversations.md") if "class DictStore" in block.code
+    ]
+    names: dict[str, type[Store]] = {}
+    exec(code.partition("\nown: Store")[0], names)
+    case(same_each_time(names["DictStore"]()))
+
+
 @pytest.mark.parametrize("case", ACROSS, ids=str)
 @pytest.mark.parametrize("kind", DURABLE)
 def test_a_durable_store_keeps_its_promises(kind: str, case: StoreCase, tmp_path: Path) -> None:

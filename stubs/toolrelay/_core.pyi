@@ -1,18 +1,37 @@
 """The typed face of the native module."""
 
-from asyncio import Future, Task
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from asyncio import Future
+from collections.abc import Iterator, Sequence
 from contextvars import Context
 from datetime import datetime
-from os import PathLike
-from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, SupportsIndex, final, overload
+from typing import Any, Literal, Self, SupportsIndex, final, overload
 
-from toolrelay.events import Event
+from toolrelay._core_events import (
+    ArgumentsDelta,
+    CallReady,
+    CallStarted,
+    Done,
+    Parked,
+    ReasoningDelta,
+    TextDelta,
+    ToolEnded,
+    ToolStarted,
+    UsageReported,
+)
+from toolrelay._core_native import (
+    MemoryStore,
+    NativeClient,
+    NativeStore,
+    NativeToolkit,
+    PostgresStore,
+    RedisStore,
+    Reply,
+    Segment,
+    Speech,
+    SqliteStore,
+    Translation,
+)
 from toolrelay.relay import Request
-from toolrelay.stores import Cursor, Lease, Order, StoredConversation, StoredRequest, Write
-from toolrelay.tools import Tool
-from typing_extensions import disjoint_base
 
 __all__ = [
     "ArgumentsDelta",
@@ -232,176 +251,6 @@ class Usage:
     def __reduce__(self) -> tuple[Any, ...]: ...
 
 @final
-class TextDelta:
-    """More of the visible text of a reply."""
-
-    __match_args__: ClassVar[tuple[Literal["text"]]]
-    def __new__(cls, text: str) -> Self: ...
-    @property
-    def text(self) -> str: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class ReasoningDelta:
-    """More of the model's reasoning, where the provider shows it."""
-
-    __match_args__: ClassVar[tuple[Literal["text"]]]
-    def __new__(cls, text: str) -> Self: ...
-    @property
-    def text(self) -> str: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class CallStarted:
-    """A call has begun; its arguments are still to come."""
-
-    __match_args__: ClassVar[tuple[Literal["index"], Literal["name"]]]
-    def __new__(cls, index: int, name: str) -> Self: ...
-    @property
-    def index(self) -> int:
-        """Its place among the calls of this reply."""
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class ArgumentsDelta:
-    """More of a call's argument text."""
-
-    __match_args__: ClassVar[tuple[Literal["index"], Literal["text"]]]
-    def __new__(cls, index: int, text: str) -> Self: ...
-    @property
-    def index(self) -> int:
-        """The call's place among the calls of this reply."""
-
-    @property
-    def text(self) -> str: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class CallReady:
-    """A call of a reply that has ended: its id is known and its arguments are whole. It may yet be refused."""
-
-    __match_args__: ClassVar[tuple[Literal["index"], Literal["id"], Literal["name"], Literal["arguments"]]]
-    def __new__(cls, index: int, id: str, name: str, arguments: str) -> Self: ...
-    @property
-    def index(self) -> int:
-        """Its place among the calls of this reply."""
-
-    @property
-    def id(self) -> str:
-        """Its id in the transcript."""
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-
-    @property
-    def arguments(self) -> str:
-        """The model's own argument text."""
-
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class ToolStarted:
-    """The tool of a call was started; once more for a call that was parked and is approved."""
-
-    __match_args__: ClassVar[tuple[Literal["id"], Literal["name"], Literal["input"]]]
-    def __new__(cls, id: str, name: str, input: dict[str, Any]) -> Self: ...  # noqa: A002 - the name of the field
-    @property
-    def id(self) -> str:
-        """The call."""
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-
-    @property
-    def input(self) -> dict[str, Any]:
-        """The arguments as the tool gets them, a fresh object each time."""
-
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class ToolEnded:
-    """A call has its result: its tool's, the host's answer, or the reason why it did not run."""
-
-    __match_args__: ClassVar[tuple[Literal["id"], Literal["name"], Literal["output"], Literal["is_error"]]]
-    def __new__(cls, id: str, name: str, output: str, is_error: bool) -> Self: ...
-    @property
-    def id(self) -> str:
-        """The call."""
-
-    @property
-    def name(self) -> str:
-        """The tool's name."""
-
-    @property
-    def output(self) -> str:
-        """The result's text."""
-
-    @property
-    def is_error(self) -> bool:
-        """Whether the result is an error."""
-
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class Parked:
-    """Calls wait for an answer to this request. When a run halts, all its `suspensions` have been told."""
-
-    __match_args__: ClassVar[tuple[Literal["request"]]]
-    def __new__(cls, request: Request) -> Self: ...
-    @property
-    def request(self) -> Request: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class UsageReported:
-    """A reply has ended; this is what it cost."""
-
-    __match_args__: ClassVar[tuple[Literal["usage"]]]
-    def __new__(cls, usage: Usage) -> Self: ...
-    @property
-    def usage(self) -> Usage:
-        """Tokens of this reply alone."""
-
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
-class Done:
-    """The run has ended; the last event."""
-
-    __match_args__: ClassVar[tuple[Literal["result"]]]
-    def __new__(cls, result: RunResult) -> Self: ...
-    @property
-    def result(self) -> RunResult: ...
-    def __eq__(self, other: object, /) -> bool: ...
-    def __hash__(self) -> int: ...
-    def __reduce__(self) -> tuple[Any, ...]: ...
-
-@final
 class Conversation:
     """A stored conversation as it stands."""
 
@@ -442,191 +291,6 @@ class Conversation:
     @classmethod
     def _restore(cls, kept: tuple[Any, ...]) -> Self: ...
     def __reduce__(self) -> tuple[Any, ...]: ...
-
-@disjoint_base
-class NativeStore:
-    """What the stores of the package have in common: the methods of `toolrelay.stores.Store`."""
-
-    def load(self, id: str, /) -> Future[StoredConversation | None]: ...
-    def request(self, id: str, request_id: str, /) -> Future[StoredRequest | None]: ...
-    def commit(self, id: str, write: Write, /) -> Future[None]: ...
-    def delete(self, id: str, expect: int, /) -> Future[None]: ...
-    def leases(self, after: Cursor | None, limit: int, /) -> Future[tuple[tuple[str, Lease], ...]]: ...
-    def open_requests(
-        self, order: Order, after: Cursor | None, limit: int, /
-    ) -> Future[tuple[tuple[str, StoredRequest], ...]]: ...
-    def close(self) -> Future[None]:
-        """Finishes what is under way and lets go of its file or connections; the store is not used again.
-
-        A store in memory has nothing to let go of, and is used on.
-        """
-
-    def close_sync(self) -> None:
-        """`close`, for programs without an event loop."""
-
-@final
-class MemoryStore(NativeStore):
-    """Conversations in this process's memory: the default store of a client. See `toolrelay.stores.Store`."""
-
-    def __new__(cls) -> Self: ...
-
-@final
-class SqliteStore(NativeStore):
-    """Conversations in one SQLite file, durable and shared by any number of processes of one machine.
-
-    The file is opened at first use and made if it is missing. Do not open it with another SQLite library in the same
-    process while it is in use: two libraries in one process break each other's file locks.
-    """
-
-    def __new__(cls, path: str | PathLike[str]) -> Self: ...
-    @property
-    def path(self) -> Path:
-        """The file."""
-
-@final
-class PostgresStore(NativeStore):
-    """Conversations in a PostgreSQL database (13 or newer), for any number of processes and machines.
-
-    `url` is `postgresql://user:password@host:port/database?sslmode=verify-full`. Where the tables are missing they are
-    made, in the schema of that name. A process has at most so many connections. Nothing is connected before the first
-    use; a forked process connects for itself.
-
-    Raises `ConfigurationError` for a URL or a name that cannot be used.
-    """
-
-    def __new__(cls, url: str, *, schema: str | None = None, connections: int | None = None) -> Self:
-        """The schema is `toolrelay` and there are up to 8 connections, unless told otherwise."""
-
-@final
-class RedisStore(NativeStore):
-    """Conversations in Redis (5 or newer) or Valkey, one server or a cluster: as durable as the server is set up to be.
-
-    `url` is `redis://user:password@host:port/0`, with `rediss://` for TLS. The names of all keys begin with `prefix`. A
-    process has at most so many connections to a server. Nothing is connected before the first use; a forked process
-    connects for itself.
-
-    Raises `ConfigurationError` for a URL or a prefix that cannot be used.
-    """
-
-    def __new__(cls, url: str, *, prefix: str | None = None, connections: int | None = None) -> Self:
-        """The prefix is `toolrelay` and there are up to 8 connections, unless told otherwise."""
-
-@final
-class NativeToolkit:
-    BUILTIN_NAMES: ClassVar[list[str]]
-    def __new__(cls, tools: Sequence[tuple[Tool, str]]) -> Self: ...
-
-@final
-class NativeClient:
-    def __new__(
-        cls,
-        model: Mapping[str, Any] | Callable[[Any], Any],
-        *,
-        system_prompt: str | None,
-        max_turns: int,
-        timeout: float | None,
-        lease: float,
-        owner: str,
-        wait_for: Callable[[Any], Any] | None,
-        requests_expire_after: float | None,
-        store: Any,
-    ) -> Self: ...
-    def prompt(
-        self,
-        toolkit: NativeToolkit,
-        context: Context,
-        history: Transcript | bytes | None,
-        conversation: str | None,
-        prompt: str | None,
-        supersede: bool,
-        in_turn: bool,
-        is_watched: bool,
-    ) -> Segment: ...
-    def answer(
-        self,
-        toolkit: NativeToolkit,
-        context: Context,
-        history: Transcript | bytes | None,
-        conversation: str | None,
-        pending: bytes | None,
-        answer: bytes,
-        wait: bool,
-        is_watched: bool,
-    ) -> Segment: ...
-    def answer_sealed(
-        self,
-        toolkit: NativeToolkit,
-        context: Context,
-        token: str,
-        keys: SealKeys,
-        audience: str | None,
-        answer: bytes,
-        wait: bool,
-        once: bool,
-        is_watched: bool,
-    ) -> Segment: ...
-    def submit(
-        self, toolkit: NativeToolkit, context: Context, conversation: str, prompt: str | None, supersede: bool
-    ) -> Future[None]: ...
-    def submit_answer(
-        self,
-        toolkit: NativeToolkit,
-        context: Context,
-        conversation: str,
-        pending: bytes | None,
-        answer: bytes,
-        wait: bool,
-    ) -> Future[None]: ...
-    def recover(self, toolkit: NativeToolkit, context: Context, conversation: str, is_watched: bool) -> Segment: ...
-    def get(self, context: Context, id: str) -> Future[Conversation | None]: ...
-    def cancel(self, context: Context, id: str) -> Future[Conversation]: ...
-    def delete(self, context: Context, id: str) -> Future[bool]: ...
-    def fork(self, context: Context, id: str, new_id: str) -> Future[Conversation]: ...
-    def restore(self, context: Context, id: str, messages: Transcript | bytes) -> Future[Conversation]: ...
-    def expire(self, context: Context, id: str) -> Future[bool]: ...
-    def due(
-        self, context: Context, why: Literal["expired", "abandoned", "spent"], after: Cursor | None, limit: int
-    ) -> Future[tuple[list[str], Cursor | None]]: ...
-    def waiting(
-        self, context: Context, order: Order, after: Cursor | None, limit: int
-    ) -> Future[tuple[list[tuple[str, Request, int]], Cursor | None]]: ...
-
-@final
-class Segment:
-    def future(self) -> Future[RunResult]: ...
-    def next(self) -> list[Event] | Future[list[Event]] | None: ...
-    def stop(self) -> None: ...
-    def ended(self) -> Future[RunResult] | None: ...
-    def given_up(self) -> list[Task[None]]: ...
-
-@final
-class Translation:
-    def future(self) -> Future[dict[str, Any]]: ...
-    def next(self) -> list[dict[str, Any]] | Future[list[dict[str, Any]]] | None: ...
-    def stop(self) -> None: ...
-    def ended(self) -> Future[dict[str, Any] | None] | None: ...
-    def given_up(self) -> list[Task[None]]: ...
-
-@final
-class Reply:
-    def give_up(self) -> None: ...
-    def finish(self, text: str, parts: str | None, is_error: bool) -> None: ...
-    def park(self, parked: bytes) -> None: ...
-    def answer(self, answer: bytes) -> None: ...
-    def not_here(self) -> None: ...
-    def ask_failed(self, error: BaseException) -> None: ...
-    def model(self, reply: bytes) -> None: ...
-    def spoken(self, speech: Speech) -> None: ...
-    def model_failed(self, error: BaseException, message: str, speech: Speech) -> None: ...
-    def kept(self, method: str, given: object) -> None: ...
-    def store_failed(self, error: BaseException) -> None: ...
-
-@final
-class Speech:
-    def text(self, text: str) -> Future[None] | None: ...
-    def reasoning(self, text: str) -> Future[None] | None: ...
-    def part(self, part: bytes) -> Future[None] | None: ...
-    def chunk(self, json: bytes) -> Future[None] | None: ...
 
 def _bridge_probe(
     kind: Literal["ready", "yield", "sleep", "fail", "panic", "never"], seconds: float = 0.0

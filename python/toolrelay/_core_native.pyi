@@ -1,0 +1,1 @@
+../../stubs/toolrelay/_core_native.pyi
