@@ -1,8 +1,10 @@
 """The store in the database of DBOS: its promises, and what is dispatched in the transaction of a commit."""
 
 import asyncio
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -18,6 +20,8 @@ from toolrelay import (
     ConfigurationError,
     ConversationNotFound,
     StoreConflict,
+    StoreLocked,
+    StoreReadOnly,
     StoreSchemaError,
     StoreUnavailable,
     ToolContext,
@@ -147,6 +151,43 @@ async def test_tables_of_a_newer_version_are_left_alone(url):
     with pytest.raises(StoreSchemaError, match="schema 2, and this toolrelay knows schema 1"):
         await later.load("c-1")
     await later.close()
+
+
+async def test_a_database_that_cannot_be_written_is_told_by_its_kind_and_nothing_is_lost(url, tmp_path):
+    store = DbosStore(url)
+    client, _ = client_for(store=store)
+    await client.submit("go", HARBOUR, id="c-1")
+    await store.close()
+    before = dispatched(url)
+    if "sqlite" in url:
+        read_only = f"{url.replace('///', '///file:')}?mode=ro&uri=true"
+    else:
+        read_only = f"{url}?options=-cdefault_transaction_read_only%3Don"
+    (tmp_path / "notes.txt").write_text("no database\n" * 100)
+    for at, kind in ((read_only, StoreReadOnly), (f"sqlite:///{tmp_path}/notes.txt", StoreSchemaError)):
+        store = DbosStore(at)
+        client, _ = client_for(store=store)
+        with pytest.raises(kind) as caught:
+            await client.submit("go", HARBOUR, id="c-2")
+        assert (type(caught.value), caught.value.conversation) == (kind, "c-2")
+        await store.close()
+    assert dispatched(url) == before
+
+
+async def test_a_database_that_somebody_holds_is_locked(tmp_path, monkeypatch):
+    url = new_database("sqlite", tmp_path)
+    store = DbosStore(url)
+    client, _ = client_for(store=store)
+    await client.submit("go", HARBOUR, id="c-1")
+    with closing(sqlite3.connect(tmp_path / "agents.db", isolation_level=None)) as holder:
+        holder.execute("BEGIN IMMEDIATE")
+        monkeypatch.setattr("toolrelay._sql._PATIENCE_MS", 1)
+        impatient = DbosStore(url)
+        client, _ = client_for(store=impatient)
+        with pytest.raises(StoreLocked):
+            await client.submit("go", HARBOUR, id="c-2")
+    await impatient.close()
+    await store.close()
 
 
 @pytest.mark.parametrize("url", ["agents.db", "mysql://localhost/agents"])

@@ -11,18 +11,27 @@ import json
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
 
-from toolrelay.errors import ConfigurationError, StoreConflict, StoreSchemaError
+from toolrelay.errors import (
+    ConfigurationError,
+    StoreConflict,
+    StoreCorrupt,
+    StoreError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+    StoreSchemaError,
+)
 from toolrelay.stores import Cursor, Lease, Order, Slot, StoredConversation, StoredRequest, Write
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 T = TypeVar("T")
 
@@ -119,18 +128,20 @@ class SqlStore:
 
     def _read(self, work: Callable[[sa.Connection], T]) -> T:
         """One snapshot."""
-        self._prepare()
-        with self._engine.connect() as connection:
-            if self._engine.dialect.name == "postgresql":
-                connection.execution_options(isolation_level="REPEATABLE READ")
-            else:
-                connection.execution_options(toolrelay_reads=True)
-            return work(connection)
+        with _typed():
+            self._prepare()
+            with self._engine.connect() as connection:
+                if self._engine.dialect.name == "postgresql":
+                    connection.execution_options(isolation_level="REPEATABLE READ")
+                else:
+                    connection.execution_options(toolrelay_reads=True)
+                return work(connection)
 
     def _write(self, work: Callable[[sa.Connection], None]) -> None:
-        self._prepare()
-        with self._engine.begin() as connection:
-            work(connection)
+        with _typed():
+            self._prepare()
+            with self._engine.begin() as connection:
+                work(connection)
 
     def _prepare(self) -> None:
         """Makes the tables where they are missing, once per store."""
@@ -193,6 +204,19 @@ def _with_driver(url: str) -> sa.URL:
     return parsed
 
 
+@contextmanager
+def _typed() -> Iterator[None]:
+    """What the database says in the words of the library, where it has one for it."""
+    try:
+        yield
+    except DBAPIError as error:
+        said = getattr(error.orig, "sqlite_errorname", None) or getattr(error.orig, "sqlstate", None) or ""
+        for code, kind in _KINDS.items():
+            if said.startswith(code):
+                raise kind(f"the database says {said}") from error
+        raise
+
+
 def _load(connection: sa.Connection, id: str) -> StoredConversation | None:
     found = connection.execute(_CONVERSATIONS.select().where(_CONVERSATIONS.c.id == id)).one_or_none()
     if found is None:
@@ -252,7 +276,7 @@ def _connected(connection: Any, _record: Any) -> None:
     connection.execute("PRAGMA busy_timeout = 0")
     with suppress(sqlite3.OperationalError):
         connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute("PRAGMA busy_timeout = 30000")
+    connection.execute(f"PRAGMA busy_timeout = {_PATIENCE_MS}")
 
 
 def _begin(connection: sa.Connection) -> None:
@@ -307,6 +331,19 @@ for _name, _columns, _where in (
     ("toolrelay_request_expiry", (_REQUESTS.c.expires_at_ms, _REQUESTS.c.conversation, _REQUESTS.c.id), _IS_OPEN),
 ):
     sa.Index(_name, *_columns, sqlite_where=_where, postgresql_where=_where)
+_KINDS: dict[str, type[StoreError]] = {
+    "SQLITE_BUSY": StoreLocked,
+    "SQLITE_CORRUPT": StoreCorrupt,
+    "SQLITE_FULL": StoreFull,
+    "SQLITE_NOTADB": StoreSchemaError,
+    "SQLITE_READONLY": StoreReadOnly,
+    "25006": StoreReadOnly,
+    "53100": StoreFull,
+    "55P03": StoreLocked,
+}
+"""By the beginnings of SQLite's names, and by PostgreSQL's codes."""
+_PATIENCE_MS = 30_000
+"""For a lock of SQLite, as DBOS has it."""
 _THREADS = 8
 """As many connections are used at once."""
 _LOCK = 0x746F6F6C72656C61
