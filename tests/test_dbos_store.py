@@ -196,6 +196,29 @@ def test_a_url_that_cannot_be_used_is_said(url):
         DbosStore(url)
 
 
+def test_a_child_of_a_process_that_used_the_store_is_told_so(tmp_path):
+    program = """
+import asyncio, os, sys
+from toolrelay import StoreUnavailable
+from toolrelay.dbos import DbosStore
+used, unused = DbosStore(sys.argv[1]), DbosStore(sys.argv[1])
+assert asyncio.run(used.load("c-1")) is None
+if child := os.fork():
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+assert asyncio.run(unused.load("c-1")) is None
+try:
+    asyncio.run(used.load("c-1"))
+except StoreUnavailable as error:
+    os._exit("forked" not in str(error))
+os._exit(2)
+"""
+    url = new_database("sqlite", tmp_path)
+    ended = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", program, url], capture_output=True, text=True, timeout=30
+    )
+    assert (ended.returncode, ended.stderr) == (0, "")
+
+
 def test_without_the_extra_the_module_says_what_to_install_and_the_package_works():
     program = """
 import sys

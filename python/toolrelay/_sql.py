@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import os
 import sqlite3
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +28,7 @@ from toolrelay.errors import (
     StoreLocked,
     StoreReadOnly,
     StoreSchemaError,
+    StoreUnavailable,
 )
 from toolrelay.stores import Cursor, Lease, Order, Slot, StoredConversation, StoredRequest, Write
 
@@ -47,6 +49,7 @@ class SqlStore:
         self._engine = sa.create_engine(_with_driver(url), pool_pre_ping=True, hide_parameters=True)
         # Not those of the loop, which DBOS replaces and takes along when it ends.
         self._threads = ThreadPoolExecutor(_THREADS, "toolrelay-sql")
+        self._process = 0
         self._prepared = False
         self._preparing = threading.Lock()
         if self._engine.dialect.name == "sqlite":
@@ -121,10 +124,17 @@ class SqlStore:
         raise NotImplementedError
 
     async def _reading(self, work: Callable[[sa.Connection], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._threads, self._read, work)
+        return await self._in_thread(lambda: self._read(work))
 
     async def _writing(self, work: Callable[[sa.Connection], None]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._write, work)
+        await self._in_thread(lambda: self._write(work))
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        self._process = self._process or os.getpid()
+        if self._process != os.getpid():
+            # Its threads are not here, and SQLite's connections must not be.
+            raise StoreUnavailable("the store was used before this process was forked: make one that is its own")
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
 
     def _read(self, work: Callable[[sa.Connection], T]) -> T:
         """One snapshot."""
