@@ -158,8 +158,12 @@ pub(crate) fn quoted(text: &str) -> String {
 }
 
 /// What a JSON string says; `None` for a broken one, as one with a lone surrogate is.
-pub(crate) fn unquoted(string: &str) -> Option<String> {
-    unescaped(string.strip_prefix('"')?.strip_suffix('"')?)
+pub(crate) fn unquoted(string: &str) -> Option<Cow<'_, str>> {
+    let inner = string.strip_prefix('"')?.strip_suffix('"')?;
+    match memchr::memchr(b'\\', inner.as_bytes()) {
+        None => Some(Cow::Borrowed(inner)),
+        Some(_) => unescaped(inner).map(Cow::Owned),
+    }
 }
 
 /// What the inside of a JSON string says, with what is lone in it mended.

@@ -135,6 +135,11 @@ impl Run {
         self.transcript
     }
 
+    /// Takes the transcript of a run that has ended, and the text of its last reply.
+    pub fn into_parts(self) -> (Transcript, String) {
+        (self.transcript, self.text)
+    }
+
     /// How the run ended, once it has.
     pub fn outcome(&self) -> Option<&Outcome> {
         match &self.phase {

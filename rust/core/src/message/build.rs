@@ -38,18 +38,23 @@ impl Message {
 
     /// A model's reply. Without text the content is `null` beside calls and `""` otherwise.
     pub fn assistant_reply(text: &str, calls: Vec<Call>, provider: Option<Provider>) -> Self {
-        let mut content = Vec::new();
-        if text.is_empty() && !calls.is_empty() {
-            content.extend_from_slice(b"null");
-        } else {
-            push_str(&mut content, text);
-        }
-        Self::assistant_with(&content, calls, provider)
+        Self::assistant_of(calls, provider, |out, has_calls| match text {
+            "" if has_calls => out.extend_from_slice(b"null"),
+            text => push_str(out, text),
+        })
     }
 
     pub(crate) fn assistant_with(content: &[u8], calls: Vec<Call>, provider: Option<Provider>) -> Self {
+        Self::assistant_of(calls, provider, |out, _| out.extend_from_slice(content))
+    }
+
+    fn assistant_of(
+        calls: Vec<Call>,
+        provider: Option<Provider>,
+        push_content: impl FnOnce(&mut Vec<u8>, bool),
+    ) -> Self {
         let mut out = br#"{"role":"assistant","content":"#.to_vec();
-        out.extend_from_slice(content);
+        push_content(&mut out, !calls.is_empty());
         push_calls(&mut out, &calls);
         if let Some(provider) = &provider {
             out.extend_from_slice(br#","toolrelay":{"provider":{"style":""#);

@@ -1,6 +1,8 @@
 //! Canonical messages, read in the one pass that finds their end. Whatever is not as this library
 //! writes it (another key, parts, an escape where none is needed) is left to the full reading.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 
 use crate::id::CallId;
@@ -160,7 +162,7 @@ fn text_or_null<'a>(scan: &mut Scan<'a>) -> Option<&'a str> {
 fn said(string: Quoted<'_>) -> Option<String> {
     match string.plain() {
         Some(text) => Some(text.to_owned()),
-        None => json::unquoted(string.quoted),
+        None => json::unquoted(string.quoted).map(Cow::into_owned),
     }
 }
 

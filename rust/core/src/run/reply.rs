@@ -19,12 +19,11 @@ impl Run {
             self.model = reply.model.take();
         }
         self.stop = Some(reply.stop.clone());
-        reply.text = json::cleaned(reply.text);
-        self.text.clone_from(&reply.text);
+        self.text = json::cleaned(std::mem::take(&mut reply.text));
         let calls = self.name_calls(std::mem::take(&mut reply.calls), tools);
         if reply.stop == Stop::Paused && calls.is_empty() && self.pauses < MAX_PAUSES {
             self.pauses += 1;
-            self.transcript.push(Message::assistant_reply(&reply.text, calls, reply.provider));
+            self.transcript.push(Message::assistant_reply(&self.text, calls, reply.provider));
             self.ask_model();
             return;
         }
@@ -37,7 +36,7 @@ impl Run {
             self.refuse_calls(reply, calls);
         } else {
             self.wasted = 0;
-            self.transcript.push(Message::assistant_reply(&reply.text, calls.clone(), reply.provider));
+            self.transcript.push(Message::assistant_reply(&self.text, calls.clone(), reply.provider));
             self.open_turn(calls, tools);
         }
     }
@@ -45,7 +44,7 @@ impl Run {
     fn take_text(&mut self, reply: Reply) {
         let after_results = self.transcript.messages().last().is_some_and(|message| message.result().is_some());
         let promised = matches!(reply.stop, Stop::Calls | Stop::Length | Stop::Malformed);
-        let nothing_said = reply.text.is_empty() && (reply.reasoned || promised);
+        let nothing_said = self.text.is_empty() && (reply.reasoned || promised);
         if nothing_said && !(after_results && reply.stop == Stop::End) && reply.stop != Stop::ContextOverflow {
             self.wasted += 1;
             if self.wasted > MAX_WASTED {
@@ -57,8 +56,8 @@ impl Run {
         }
         self.wasted = 0;
         let overflow = reply.stop == Stop::ContextOverflow;
-        if !(overflow && reply.text.is_empty()) {
-            self.transcript.push(Message::assistant_reply(&reply.text, Vec::new(), reply.provider));
+        if !(overflow && self.text.is_empty()) {
+            self.transcript.push(Message::assistant_reply(&self.text, Vec::new(), reply.provider));
         }
         self.end(if overflow { Outcome::Failed(Failure::ContextOverflow) } else { Outcome::Finished });
     }
@@ -66,7 +65,7 @@ impl Run {
     /// A reply that was cut or refused: none of its calls runs.
     fn refuse_calls(&mut self, reply: Reply, calls: Vec<Call>) {
         let output = ToolOutput::failed(tool::Outcome::NotRun, texts::cut(&reply.stop));
-        self.transcript.push(Message::assistant_reply(&reply.text, calls.clone(), reply.provider));
+        self.transcript.push(Message::assistant_reply(&self.text, calls.clone(), reply.provider));
         for call in &calls {
             let result = Message::tool_result(&call.id, &output);
             self.tell(|| Event::ended(call, &result));

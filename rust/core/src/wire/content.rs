@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::json::unquoted;
 use crate::message::{Fields, Message};
 
 /// The fields of a message that an encoder looks at.
@@ -145,9 +146,7 @@ impl<'a> Shown<'a> {
 
 /// The text of a JSON string; nothing for any other value.
 pub(super) fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    serde_json::from_str(raw?.get()).ok().map(|Text(text)| text)
+    unquoted(raw?.get())
 }
 
 /// Whether a JSON string says nothing; true for any other value.

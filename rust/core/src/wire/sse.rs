@@ -64,7 +64,7 @@ impl Sse {
             } else {
                 self.line.extend_from_slice(piece);
                 let mut line = std::mem::take(&mut self.line);
-                let goes_on = self.end_line(&line, &mut take)?;
+                let goes_on = self.becomes_data(&mut line) || self.end_line(&line, &mut take)?;
                 line.clear();
                 self.line = line;
                 goes_on
@@ -74,6 +74,16 @@ impl Sse {
             }
         }
         Ok(())
+    }
+
+    /// Makes a line the event's data, if it is the first of it: an event of megabytes is not copied.
+    fn becomes_data(&mut self, line: &mut Vec<u8>) -> bool {
+        let Some(value) = value_of(line, b"data").filter(|_| !self.has_data) else { return false };
+        line.drain(..line.len() - value.len());
+        std::mem::swap(&mut self.data, line);
+        self.has_data = true;
+        self.is_first_line = false;
+        true
     }
 
     /// Takes a whole line; an empty one ends the event.

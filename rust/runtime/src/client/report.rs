@@ -36,18 +36,12 @@ pub struct Report {
 
 impl Report {
     pub(super) fn of(run: Run, warnings: Vec<Warning>) -> Self {
-        Self {
-            outcome: run.outcome().cloned().unwrap_or(Outcome::Cancelled),
-            first: run.first(),
-            text: run.text().to_owned(),
-            finish_reason: run.finish_reason().map(str::to_owned),
-            model: run.model().map(str::to_owned),
-            turns: run.turns(),
-            usage: run.usage(),
-            suspensions: run.suspensions().to_vec(),
-            warnings,
-            transcript: run.into_transcript(),
-        }
+        let outcome = run.outcome().cloned().unwrap_or(Outcome::Cancelled);
+        let (first, turns, usage) = (run.first(), run.turns(), run.usage());
+        let (finish_reason, model) = (run.finish_reason().map(str::to_owned), run.model().map(str::to_owned));
+        let suspensions = run.suspensions().to_vec();
+        let (transcript, text) = run.into_parts();
+        Self { outcome, transcript, first, text, finish_reason, model, turns, usage, suspensions, warnings }
     }
 
     /// The report of a run that was made before, told again.

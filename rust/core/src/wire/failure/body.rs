@@ -1,8 +1,9 @@
 //! What an error body says, whoever wrote it.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -46,7 +47,7 @@ impl Reported {
 
     /// Reads a body that came with a success, if it is an error all the same.
     pub(super) fn within_success(body: &[u8]) -> Option<Self> {
-        memmem::find(body, b"\"error\"")?;
+        ERROR.find(body)?;
         let marks: Marks = match body.trim_ascii_start().first() {
             Some(b'[') => serde_json::from_slice::<Vec<Marks>>(body).ok()?.into_iter().next()?,
             _ => serde_json::from_slice(body).ok()?,
@@ -164,3 +165,6 @@ fn bounded(text: &str) -> String {
 
 const MESSAGE_CHARS: usize = 1_000;
 const TEXT_READ: usize = 16 * 1_024;
+
+/// What every body that may be an error holds. It is looked for in every event of a stream.
+static ERROR: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"error\""));

@@ -4,6 +4,8 @@
 //! they say more than text: a part with a signature stays as it is. The reply is complete when a finish
 //! reason was seen; what comes after it is still taken until the end.
 
+use std::borrow::Cow;
+
 use super::arguments::Growing;
 use crate::json::scan::Scan;
 use crate::json::{mend_escapes, unquoted};
@@ -36,19 +38,88 @@ enum Part {
     Whole(String),
 }
 
-impl Assembly for Stream {
-    fn take(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
-        each_field(event.data, |key, value| {
+/// One event. Values are JSON texts, none of them null; of the candidates only the first counts.
+#[derive(Default)]
+struct Read<'a> {
+    parts: Vec<&'a str>,
+    /// What the candidate says of its end.
+    end: Vec<(&'a str, &'a str)>,
+    /// Counts are totals: a later one counts.
+    usage: Vec<(&'a str, &'a str)>,
+    rest: Vec<(&'a str, &'a str)>,
+}
+
+impl<'a> Read<'a> {
+    fn of(data: &'a str) -> Option<Self> {
+        let mut read = Self::default();
+        let mut scan = Scan::new(data);
+        scan.object(|key, scan| match key {
+            _ if scan.next_is(b'n') => scan.value().map(drop),
+            r#""candidates""# => scan.array(|scan| read.candidate(scan)),
+            r#""usageMetadata""# if scan.next_is(b'{') => scan.object(|key, scan| {
+                let value = scan.value()?;
+                read.usage.extend(Some((key, value)).filter(|_| value != "null"));
+                Some(())
+            }),
+            r#""promptFeedback""# | r#""modelVersion""# => {
+                read.rest.push((key, scan.value()?));
+                Some(())
+            }
+            _ => scan.value().map(drop),
+        })?;
+        scan.is_over().then_some(read)
+    }
+
+    fn candidate(&mut self, scan: &mut Scan<'a>) -> Option<()> {
+        let (parts, end) = (self.parts.len(), self.end.len());
+        let mut is_first = true;
+        scan.object(|key, scan| {
+            if key == r#""content""# && !scan.next_is(b'n') {
+                return scan.object(|key, scan| self.content(key, scan));
+            }
+            let value = scan.value()?;
+            let is_said = value.starts_with('"') && value != r#""""#;
             match key {
-                r#""candidates""# if value != "null" => {
-                    return each_element(value, |candidate| self.candidate(candidate, tell));
-                }
-                r#""usageMetadata""# => count(&mut self.usage, value),
-                r#""promptFeedback""# | r#""modelVersion""# if value != "null" => self.rest.update(key, value),
+                r#""index""# => is_first = matches!(value, "0" | "null"),
+                r#""finishReason""# | r#""finishMessage""# if is_said => self.end.push((key, value)),
                 _ => {}
             }
-            Ok(())
+            Some(())
         })?;
+        if !is_first {
+            self.parts.truncate(parts);
+            self.end.truncate(end);
+        }
+        Some(())
+    }
+
+    fn content(&mut self, key: &str, scan: &mut Scan<'a>) -> Option<()> {
+        if key != r#""parts""# || scan.next_is(b'n') {
+            return scan.value().map(drop);
+        }
+        scan.array(|scan| {
+            self.parts.push(scan.value()?);
+            Some(())
+        })
+    }
+}
+
+impl Assembly for Stream {
+    fn take(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
+        let read = Read::of(event.data).ok_or_else(unreadable)?;
+        for part in read.parts {
+            self.part(part, tell)?;
+        }
+        for (key, value) in read.end {
+            self.is_finished |= key == r#""finishReason""#;
+            self.candidate.set(key, Value::new(value));
+        }
+        for (key, value) in read.usage {
+            self.usage.update(key, value);
+        }
+        for (key, value) in read.rest {
+            self.rest.update(key, value);
+        }
         if self.is_finished {
             self.end_part(tell);
         }
@@ -95,36 +166,6 @@ impl Stream {
     fn is_blocked(&mut self) -> bool {
         let feedback = self.rest.get(r#""promptFeedback""#).and_then(Value::object);
         self.parts.is_empty() && feedback.is_some_and(|feedback| feedback.get(r#""blockReason""#).is_some())
-    }
-
-    fn candidate(&mut self, candidate: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
-        let mut is_first = true;
-        let mut content = None;
-        each_field(candidate, |key, value| {
-            match key {
-                r#""index""# => is_first = matches!(value, "0" | "null"),
-                r#""content""# if value != "null" => content = Some(value),
-                _ => {}
-            }
-            Ok(())
-        })?;
-        if !is_first {
-            return Ok(());
-        }
-        if let Some(content) = content {
-            each_field(content, |key, value| match key {
-                r#""parts""# if value != "null" => each_element(value, |part| self.part(part, tell)),
-                _ => Ok(()),
-            })?;
-        }
-        each_field(candidate, |key, value| {
-            let is_said = value.starts_with('"') && value != r#""""#;
-            if is_said && matches!(key, r#""finishReason""# | r#""finishMessage""#) {
-                self.is_finished |= key == r#""finishReason""#;
-                self.candidate.set(key, Value::new(value));
-            }
-            Ok(())
-        })
     }
 
     fn part(&mut self, part: &str, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
@@ -184,7 +225,7 @@ impl Stream {
                 is_empty &= value == "null";
                 match key {
                     _ if value == "null" => {}
-                    r#""id""# => id = unquoted(value).filter(|id| !id.is_empty()),
+                    r#""id""# => id = unquoted(value).map(Cow::into_owned).filter(|id| !id.is_empty()),
                     r#""name""# if value.starts_with('"') && value != r#""""# => name = Some(value),
                     r#""args""# => args = Some(value),
                     r#""partialArgs""# => is_piece = true,
@@ -253,18 +294,6 @@ impl Part {
 fn tell_text(text: &mut Text, is_thought: bool, news: fn(&mut Text) -> Option<String>, tell: &mut dyn FnMut(Delta)) {
     let delta = if is_thought { Delta::Reasoning } else { Delta::Text };
     news(text).map(delta).into_iter().for_each(tell);
-}
-
-/// Counts are totals: a later one counts.
-fn count(usage: &mut Object, counts: &str) {
-    let mut scan = Scan::new(counts);
-    scan.object(|key, scan| {
-        let value = scan.value()?;
-        if value != "null" {
-            usage.update(key, value);
-        }
-        Some(())
-    });
 }
 
 /// Visits the fields of an object, keys with their quotes.

@@ -48,7 +48,7 @@ pub(in crate::wire) fn decode(body: &str) -> Result<Reply, ProviderFailure> {
     let Some(raw) = choice.message else { return Err(malformed("the choice holds no message")) };
     let message = Message::read(raw).map_err(|error| unreadable(&error))?;
     let stop = if message.refusal.is_empty() { stop(choice.finish_reason) } else { Stop::Refused };
-    let provider = Provider { style: Style::OpenAi, raw: raw.get().to_owned(), paused: false };
+    let provider = || Provider { style: Style::OpenAi, raw: raw.get().to_owned(), paused: false };
     Ok(Reply {
         text: message.text + &message.refusal,
         calls: message.calls,
@@ -56,7 +56,7 @@ pub(in crate::wire) fn decode(body: &str) -> Result<Reply, ProviderFailure> {
         stop,
         usage: usage(&Counts::read(completion.usage)),
         model: string(completion.model).map(Cow::into_owned),
-        provider: message.has_extras.then_some(provider),
+        provider: message.has_extras.then(provider),
     })
 }
 

@@ -7,6 +7,7 @@
 //!
 //! A name comes in pieces, or is said again: a piece is appended unless it is the name so far (fault D6).
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use crate::json::scan::{Scan, fields};
@@ -164,7 +165,7 @@ impl Calls {
         while self.started < end
             && let Some(call) = self.list.get(self.started)
         {
-            let id = call.id.as_deref().and_then(unquoted);
+            let id = call.id.as_deref().and_then(unquoted).map(Cow::into_owned);
             tell(Delta::CallStarted { index: self.started, id, name: call.name.said() });
             self.started += 1;
         }
