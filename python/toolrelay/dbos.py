@@ -16,11 +16,9 @@ try:
     from dbos import DBOS, DBOSClient, EnqueueOptions
 
     from toolrelay._sql import SqlStore
-except ModuleNotFoundError as error:
-    raise ModuleNotFoundError(
-        f"toolrelay.dbos needs DBOS, and there is no module {error.name}: pip install 'toolrelay[dbos]'",
-        name=error.name,
-    ) from None
+except ModuleNotFoundError as _error:
+    _told = f"toolrelay.dbos needs DBOS, and there is no module {_error.name}: pip install 'toolrelay[dbos]'"
+    raise ModuleNotFoundError(_told, name=_error.name) from None
 
 from toolrelay.errors import (
     ConversationBusy,
