@@ -156,6 +156,27 @@ async def test_a_broken_conversation_holds_up_no_other_one(shared):
     assert (await client.sweep(TOOLKIT)).failed == {}
 
 
+async def test_a_sweep_that_is_cancelled_frees_what_it_goes_on_with(shared):
+    """9.1; what was done before the cancellation is kept."""
+    await leave(shared.store(), "c-1", "count")
+    asked = asyncio.Event()
+
+    async def silent(request):
+        asked.set()
+        await asyncio.Event().wait()
+
+    client, _ = shared.client(silent)
+    sweeping = asyncio.create_task(client.sweep(TOOLKIT))
+    await asked.wait()
+    sweeping.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await sweeping
+    kept = await client.get("c-1")
+    assert (kept.state, kept.worker, kept.messages[-1]["content"]) == ("idle", None, "counted")
+    other, _ = shared.client("on we go")
+    assert ((await other.ask(None, TOOLKIT, id="c-1")).text, RAN) == ("on we go", ["count"])
+
+
 async def test_a_model_that_fails_is_told_and_the_conversation_is_free(shared):
     await leave(shared.store(), "left", "count")
     client, _ = shared.client(OSError("away"), "back")
