@@ -1,4 +1,5 @@
-//! Whom to trust: the certificates of the machine or of a file, and what of a server's own certificate is checked.
+//! Whom to trust: the certificates of the machine or of a file, and what of a server's own certificate is checked; and who
+//! we say that we are.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -6,8 +7,8 @@ use std::sync::Arc;
 
 use rustls::client::WebPkiServerVerifier;
 use rustls::crypto::ring;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ClientConfig, RootCertStore};
 
 use lenient::Lenient;
@@ -25,6 +26,13 @@ pub(crate) enum Trust {
     Named(Option<PathBuf>),
 }
 
+/// The certificate with which we say who we are, and its key: PEM files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Identity {
+    pub(crate) certificate: PathBuf,
+    pub(crate) key: PathBuf,
+}
+
 /// Why no TLS can be spoken, whoever is at the other end.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(crate) enum TlsError {
@@ -34,17 +42,20 @@ pub(crate) enum TlsError {
     /// A file of certificates cannot be used.
     #[error("no certificate could be read from {0}")]
     File(String),
+    /// The key of our own certificate cannot be used.
+    #[error("no private key could be read from {0}")]
+    Key(String),
     #[error(transparent)]
     Config(#[from] rustls::Error),
 }
 
-/// A TLS client that trusts these servers.
-pub(crate) fn client_config(trust: &Trust) -> Result<ClientConfig, TlsError> {
+/// A TLS client that trusts these servers, and is this one to them.
+pub(crate) fn client_config(trust: &Trust, identity: Option<&Identity>) -> Result<ClientConfig, TlsError> {
     // The provider is named here and not installed for the process: that belongs to the application.
     let provider = Arc::new(ring::default_provider());
     let begun = ClientConfig::builder_with_provider(Arc::clone(&provider)).with_safe_default_protocol_versions()?;
     let lenient = |roots| begun.clone().dangerous().with_custom_certificate_verifier(Lenient::new(roots, &provider));
-    Ok(match trust {
+    let trusting = match trust {
         Trust::Anyone => lenient(None),
         Trust::Chain(file) => lenient(Some(roots_of(file)?)),
         Trust::Named(Some(file)) => {
@@ -54,19 +65,31 @@ pub(crate) fn client_config(trust: &Trust) -> Result<ClientConfig, TlsError> {
             begun.clone().with_webpki_verifier(verifier)
         }
         Trust::Named(None) => begun.clone().with_root_certificates(roots_of_machine()?),
-    }
-    .with_no_client_auth())
+    };
+    let Some(Identity { certificate, key: file }) = identity else { return Ok(trusting.with_no_client_auth()) };
+    let key = PrivateKeyDer::from_pem_file(file).map_err(|error| TlsError::Key(told_of(file, error)))?;
+    Ok(trusting.with_client_auth_cert(certificates_of(certificate)?, key)?)
 }
 
 fn roots_of(file: &Path) -> Result<RootCertStore, TlsError> {
-    let refuse = |told: &str| TlsError::File(format!("{}: {told}", file.display()));
-    let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    let found = found.map_err(|error| {
-        if let pem::Error::Io(error) = error { refuse(&error.kind().to_string()) } else { refuse(&error.to_string()) }
-    })?;
     let mut roots = RootCertStore::empty();
-    let (_added, _unusable) = roots.add_parsable_certificates(found);
-    if roots.is_empty() { Err(refuse("it holds none")) } else { Ok(roots) }
+    let (_added, _unusable) = roots.add_parsable_certificates(certificates_of(file)?);
+    if roots.is_empty() { Err(holds_none(file)) } else { Ok(roots) }
+}
+
+fn certificates_of(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
+    let found = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    let found = found.map_err(|error| TlsError::File(told_of(file, error)))?;
+    if found.is_empty() { Err(holds_none(file)) } else { Ok(found) }
+}
+
+fn holds_none(file: &Path) -> TlsError {
+    TlsError::File(format!("{}: it holds none", file.display()))
+}
+
+fn told_of(file: &Path, error: pem::Error) -> String {
+    let told = if let pem::Error::Io(error) = error { error.kind().to_string() } else { error.to_string() };
+    format!("{}: {told}", file.display())
 }
 
 fn roots_of_machine() -> Result<RootCertStore, TlsError> {

@@ -29,7 +29,7 @@ fn server_name(uri: &Uri) -> Result<ServerName<'static>, InvalidDnsNameError> {
 }
 
 fn connector() -> Result<TlsConnector, TlsError> {
-    Ok(TlsConnector::from(Arc::new(client_config(&Trust::Named(None))?)))
+    Ok(TlsConnector::from(Arc::new(client_config(&Trust::Named(None), None)?)))
 }
 
 #[cfg(test)]

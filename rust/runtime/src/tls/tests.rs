@@ -21,7 +21,7 @@ fn a_file_of_certificates_must_hold_some() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("roots.pem");
     let tell = |told: &str| format!("{}: {told}", path.display());
-    let refused = |trust: &Trust| client_config(trust).unwrap_err();
+    let refused = |trust: &Trust| client_config(trust, None).unwrap_err();
     assert_eq!(refused(&Trust::Chain(path.clone())), TlsError::File(tell("entity not found")));
     std::fs::write(&path, "nothing of the kind").unwrap();
     assert_eq!(refused(&Trust::Named(Some(path.clone()))), TlsError::File(tell("it holds none")));

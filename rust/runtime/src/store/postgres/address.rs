@@ -10,12 +10,13 @@ use tokio_postgres::config::{Host, SslMode};
 use tokio_postgres_rustls::MakeRustlsConnect;
 
 use super::super::InvalidUrl;
-use crate::tls::{TlsError, Trust, client_config};
+use crate::tls::{Identity, TlsError, Trust, client_config};
 
 /// A database server and who we are to it.
 pub(super) struct Address {
     pub(super) config: Config,
     trust: Trust,
+    identity: Option<Identity>,
     /// What is trusted is read when the first line is dialled.
     tls: OnceLock<Result<MakeRustlsConnect, TlsError>>,
 }
@@ -30,16 +31,20 @@ impl Address {
         }
         let (place, options) = url.split_once('?').unwrap_or((url, ""));
         let (mut mode, mut file, mut rest) = ("prefer".to_owned(), None, Vec::new());
+        let (mut certificate, mut key) = (None, None);
+        let decoded = |value| percent_decode_str(value).decode_utf8_lossy().into_owned();
         for option in options.split('&').filter(|option| !option.is_empty()) {
             let (name, value) = option.split_once('=').unwrap_or((option, ""));
             match name {
                 "sslmode" => value.clone_into(&mut mode),
-                "sslrootcert" => file = Some(percent_decode_str(value).decode_utf8_lossy().into_owned()),
+                "sslrootcert" => file = Some(decoded(value)),
+                "sslcert" => certificate = Some(decoded(value).into()),
+                "sslkey" => key = Some(decoded(value).into()),
                 _ if KNOWN.contains(&name) => rest.push(option),
                 // Its name may be a part of a password.
                 _ => {
                     return Err(refuse(format!(
-                        "of the options behind its ? only sslmode, sslrootcert and {} are known",
+                        "of the options behind its ? only sslmode, sslrootcert, sslcert, sslkey and {} are known",
                         KNOWN.join(", ")
                     )));
                 }
@@ -71,6 +76,11 @@ impl Address {
             ("verify-full", file) => (SslMode::Require, Trust::Named(file)),
             _ => return Err(refuse("sslmode is disable, prefer, require, verify-ca or verify-full".into())),
         };
+        let identity = match (certificate, key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
+            (Some(_), None) | (None, Some(_)) => return Err(refuse("sslcert and sslkey go together".into())),
+        };
         config.ssl_mode(mode);
         if config.get_application_name().is_none() {
             config.application_name("toolrelay");
@@ -79,7 +89,7 @@ impl Address {
             config.tcp_user_timeout(LONGEST_SILENCE);
         }
         config.keepalives_idle(LONGEST_SILENCE);
-        Ok(Self { config, trust, tls: OnceLock::new() })
+        Ok(Self { config, trust, identity, tls: OnceLock::new() })
     }
 
     /// The server and database, without anything secret.
@@ -103,7 +113,7 @@ impl Address {
 
     /// The TLS client. Where no TLS can be spoken it is the first connection that says so.
     pub(super) fn tls(&self) -> Result<MakeRustlsConnect, TlsError> {
-        self.tls.get_or_init(|| Ok(MakeRustlsConnect::new(client_config(&self.trust)?))).clone()
+        self.tls.get_or_init(|| Ok(MakeRustlsConnect::new(client_config(&self.trust, self.identity.as_ref())?))).clone()
     }
 }
 

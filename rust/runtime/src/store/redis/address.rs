@@ -90,7 +90,7 @@ impl Address {
         #[cfg(target_os = "linux")]
         socket.set_tcp_user_timeout(Some(LONGEST_SILENCE))?;
         let Some(tls) = &self.tls else { return Ok(Box::new(tcp)) };
-        let connector = tls.get_or_init(|| Ok(TlsConnector::from(Arc::new(client_config(&Trust::Named(None))?))));
+        let connector = tls.get_or_init(|| Ok(TlsConnector::from(Arc::new(client_config(&Trust::Named(None), None)?))));
         let connector = connector.as_ref().map_err(|error| io::Error::other(error.clone()))?;
         let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
         Ok(Box::new(connector.connect(name, tcp).await?))

@@ -52,5 +52,8 @@ fn a_url_that_leads_nowhere_is_refused_without_being_quoted() {
     }
     assert!(refused("postgresql://me@db/app?sslmode=verify").contains("sslmode is disable"));
     assert!(refused("postgresql://me@db/app?sslmode=verify-ca").contains("sslrootcert"));
-    assert!(refused("postgresql://me@db/app?sslcert=s3cret").contains("are known"));
+    assert!(refused("postgresql://me@db/app?sslpassword=s3cret").contains("are known"));
+    for half in ["sslcert=s3cret.crt", "sslkey=s3cret.key"] {
+        assert!(refused(&format!("postgresql://me@db/app?{half}")).contains("sslcert and sslkey go together"));
+    }
 }

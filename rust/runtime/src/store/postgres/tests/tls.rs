@@ -1,22 +1,13 @@
 //! TLS by `sslmode`, against a server with a certificate of an authority that the machine does not know.
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 
 use super::*;
 
 #[tokio::test]
 async fn the_mode_decides_whom_the_store_speaks_to() {
     let folder = tempfile::tempdir().unwrap();
-    let file = |name: &str, content: String| {
-        let path = folder.path().join(name);
-        std::fs::write(&path, content).unwrap();
-        path.display().to_string()
-    };
-    let authority = || {
-        let mut params = CertificateParams::default();
-        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-        CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
-    };
+    let file = |name: &str, content: String| write(&folder, name, content);
     let (ours, other) = (authority(), authority());
     let key = KeyPair::generate().unwrap();
     let certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &ours).unwrap();
@@ -73,6 +64,77 @@ async fn the_mode_decides_whom_the_store_speaks_to() {
         }
         store.close().await;
     }
+}
+
+#[tokio::test]
+async fn a_certificate_of_its_own_says_who_the_store_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, content: String| write(&folder, name, content);
+    let (ours, other) = (authority(), authority());
+    let key = KeyPair::generate().unwrap();
+    let server_certificate = CertificateParams::new(["localhost".to_owned()]).unwrap().signed_by(&key, &ours).unwrap();
+    let settings = [
+        format!("ssl_cert_file=@{}", file("server.crt", server_certificate.pem())),
+        format!("ssl_key_file=@{}", file("server.key", key.serialize_pem())),
+        format!("ssl_ca_file=@{}", file("ours.pem", ours.pem())),
+    ];
+    let options: Vec<&str> =
+        ["ssl=on", &settings[0], &settings[1], &settings[2]].into_iter().flat_map(|set| ["-c", set]).collect();
+    let Some(url) = server("postgres.certificates", &options) else { return };
+
+    // A user of this name comes in with a certificate alone.
+    let (client, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let rules: String = client.query_typed_one("SHOW hba_file", &[]).await.unwrap().get(0);
+    let certified = format!(
+        "CREATE ROLE certified SUPERUSER LOGIN;
+         COPY (VALUES ('hostssl all certified 127.0.0.1/32 cert'), ('host all toolrelay 127.0.0.1/32 trust')) TO '{rules}';
+         SELECT pg_reload_conf()"
+    );
+    client.batch_execute(&certified).await.unwrap();
+
+    let certificate = |who: &str, issuer: &CertifiedIssuer<'_, KeyPair>, name: &str| {
+        let mut params = CertificateParams::default();
+        params.distinguished_name.push(DnType::CommonName, who);
+        let key = KeyPair::generate().unwrap();
+        let signed = params.signed_by(&key, issuer).unwrap();
+        [file(&format!("{name}.crt"), signed.pem()), file(&format!("{name}.key"), key.serialize_pem())]
+    };
+    let [right, its_key] = certificate("certified", &ours, "right");
+    let [stranger, strange_key] = certificate("somebody", &ours, "stranger");
+    let [forged, forged_key] = certificate("certified", &other, "forged");
+    let url = url.replace("toolrelay@", "certified@");
+    for (options, expected) in [
+        (format!("&sslcert={right}&sslkey={its_key}"), Ok(())),
+        (String::new(), Err("requires a valid client certificate")),
+        (format!("&sslcert={stranger}&sslkey={strange_key}"), Err("certificate authentication failed")),
+        (format!("&sslcert={forged}&sslkey={forged_key}"), Err("")),
+        (format!("&sslcert={right}&sslkey={forged_key}"), Err("")),
+        (format!("&sslcert={its_key}&sslkey={its_key}"), Err("no certificate could be read from")),
+        (format!("&sslcert={right}&sslkey={right}"), Err("no private key could be read from")),
+    ] {
+        let store = on(&format!("{url}?sslmode=require{options}"), Duration::from_secs(5));
+        match (store.load(&id("c")).await, expected) {
+            (loaded, Ok(())) => assert_eq!(loaded, Ok(None), "{options}"),
+            (Err(StoreError::Unavailable { reason, .. }), Err(told)) => {
+                assert!(reason.contains(told), "{options}: {reason}");
+            }
+            (loaded, Err(_)) => panic!("{options}: {loaded:?}"),
+        }
+        store.close().await;
+    }
+}
+
+fn authority() -> CertifiedIssuer<'static, KeyPair> {
+    let mut params = CertificateParams::default();
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap()
+}
+
+fn write(folder: &tempfile::TempDir, name: &str, content: String) -> String {
+    let path = folder.path().join(name);
+    std::fs::write(&path, content).unwrap();
+    path.display().to_string()
 }
 
 /// Whether the one connection of ours is encrypted.
