@@ -5,6 +5,7 @@
 
 use std::fmt;
 
+use crate::json::scan::Scan;
 use crate::reply::Reply;
 use crate::wire::failure::{FailureKind, ProviderFailure};
 use crate::wire::sse::Sse;
@@ -163,6 +164,24 @@ impl StreamDecoder {
 /// An event that cannot be read.
 pub(super) fn unreadable() -> ProviderFailure {
     malformed("an event of the stream cannot be read")
+}
+
+/// Visits the fields of an object, keys with their quotes.
+pub(super) fn each_field<'a>(
+    object: &'a str,
+    mut visit: impl FnMut(&'a str, &'a str) -> Result<(), ProviderFailure>,
+) -> Result<(), ProviderFailure> {
+    let mut visited = Ok(());
+    let mut scan = Scan::new(object);
+    let read = scan.object(|key, scan| {
+        let value = scan.value()?;
+        if visited.is_ok() {
+            visited = visit(key, value);
+        }
+        Some(())
+    });
+    read.filter(|()| scan.is_over()).ok_or_else(unreadable)?;
+    visited
 }
 
 /// How many bytes of a JSON value are content: none of one that says nothing.

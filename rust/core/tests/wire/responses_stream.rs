@@ -9,7 +9,7 @@ use toolrelay_core::wire::failure::FailureKind;
 use toolrelay_core::wire::stream::Delta;
 
 use crate::properties;
-use crate::streamed::{Streamed, asked, events, reply, streamed};
+use crate::streamed::{Streamed, asked, events, reply, streamed, told};
 
 const STYLE: Style = Style::OpenAiResponses;
 const CREATED: &str = r#"{"type":"response.created","sequence_number":0,"response":{"id":"resp_1","status":"in_progress","error":null,"output":[]}}"#;
@@ -154,6 +154,45 @@ fn poorer_whole_reply_is_healed() {
     let expected = r#"[{"id":"rs_1","type":"reasoning","encrypted_content":"q0","summary":[{"type":"summary_text","text":"else"}],"content":[]}]"#;
     let reply = reply(STYLE, &body(&list, &ended("completed", &format!("[{poor}]"))));
     assert_eq!((raw(&reply), reply.reasoned), (expected, true));
+}
+
+/// The whole reply of some servers has not all that they streamed, or has new ids: what was done is in the reply once.
+#[test]
+fn what_was_done_is_in_the_reply_once() {
+    let second = CALL.replace("fc_1", "fc_2").replace("k1", "k2");
+    let items = [whole(), vec![item("done", 3, &second)]].concat();
+    let expected = format!("[{REASONING},{TEXT},{CALL},{second}]");
+    for last in [
+        TEXT.to_owned(),
+        CALL.to_owned(),
+        format!("{REASONING},{second}"),
+        TEXT.replace("msg_1", "msg_9"),
+        format!("{},{second}", CALL.replace("fc_1", "fc_9")),
+    ] {
+        let Streamed { deltas, reply } = streamed(STYLE, &body(&items, &ended("completed", &format!("[{last}]"))));
+        let reply = reply.unwrap();
+        let ids: Vec<&str> = reply.calls.iter().filter_map(|call| call.id.as_deref()).collect();
+        assert_eq!((reply.text.as_str(), ids), ("be it", vec!["k1", "k2"]), "{last}");
+        assert_eq!(raw(&reply).replace("fc_9", "fc_1").replace("msg_9", "msg_1"), expected, "{last}");
+        let (text, calls) = told(&deltas);
+        assert_eq!((text, calls.len()), (reply.text, 2), "{last}");
+    }
+}
+
+/// A call that has other ids in the whole reply is no second call.
+#[test]
+fn calls_with_new_ids_are_the_same_calls() {
+    let second = CALL.replace("fc_1", "fc_2").replace("k1", "k2");
+    let renamed = |call: &str| call.replace("fc_", "x_").replace("\"k", "\"y");
+    let items = [whole(), vec![item("done", 3, &second)]].concat();
+    for last in
+        [format!("{},{}", renamed(CALL), renamed(&second)), format!("{TEXT},{},{}", renamed(CALL), renamed(&second))]
+    {
+        let Streamed { deltas, reply } = streamed(STYLE, &body(&items, &ended("completed", &format!("[{last}]"))));
+        let calls = ["y1", "y2"].map(|id| asked(Some(id), "tally", r#"{"n": 1}"#));
+        assert_eq!(reply.unwrap().calls, calls);
+        assert_eq!(told(&deltas).1.len(), 2);
+    }
 }
 
 /// Items that are never done are made of their pieces.

@@ -10,7 +10,7 @@ use crate::json::scan::{Scan, fields};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
 use crate::wire::malformed;
-use crate::wire::stream::{Assembly, Delta, Event, content_of, unreadable};
+use crate::wire::stream::{Assembly, Delta, Event, content_of, each_field, unreadable};
 
 /// What came so far. Values are JSON texts.
 #[derive(Debug, Default)]
@@ -59,11 +59,9 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    fn of(data: &'a str) -> Option<Self> {
+    fn of(data: &'a str) -> Result<Self, ProviderFailure> {
         let mut read = Self::default();
-        let mut scan = Scan::new(data);
-        scan.object(|key, scan| {
-            let value = scan.value()?;
+        each_field(data, |key, value| {
             match key {
                 r#""type""# => read.kind = value.strip_prefix('"').and_then(|kind| kind.strip_suffix('"')),
                 r#""index""# => read.index = value.parse().ok(),
@@ -73,15 +71,15 @@ impl<'a> Read<'a> {
                 r#""usage""# => read.usage = Some(value),
                 _ => {}
             }
-            Some(())
+            Ok(())
         })?;
-        scan.is_over().then_some(read)
+        Ok(read)
     }
 }
 
 impl Assembly for Stream {
     fn take(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
-        let read = Read::of(event.data).ok_or_else(unreadable)?;
+        let read = Read::of(event.data)?;
         match read.kind.unwrap_or(event.name) {
             "content_block_delta" => {
                 let fields = read.delta.and_then(fields).ok_or_else(unreadable)?;

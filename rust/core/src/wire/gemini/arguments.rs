@@ -1,11 +1,11 @@
 //! A call whose arguments come in pieces, each at a path of the arguments.
 
-use super::stream::{each_element, each_field};
+use super::stream::each_element;
 use crate::json::scan::fields;
 use crate::json::{mend_escapes, quoted, unquoted};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Value};
-use crate::wire::stream::{Delta, unreadable};
+use crate::wire::stream::{Delta, each_field, unreadable};
 
 /// A call under way. Values are JSON texts.
 #[derive(Debug)]

@@ -11,7 +11,7 @@ use crate::json::scan::Scan;
 use crate::json::{mend_escapes, unquoted};
 use crate::wire::failure::ProviderFailure;
 use crate::wire::growing::{Object, Text, Value};
-use crate::wire::stream::{Assembly, Delta, Event, unreadable};
+use crate::wire::stream::{Assembly, Delta, Event, each_field, unreadable};
 
 /// What came so far. Values are JSON texts.
 #[derive(Debug, Default)]
@@ -294,24 +294,6 @@ impl Part {
 fn tell_text(text: &mut Text, is_thought: bool, news: fn(&mut Text) -> Option<String>, tell: &mut dyn FnMut(Delta)) {
     let delta = if is_thought { Delta::Reasoning } else { Delta::Text };
     news(text).map(delta).into_iter().for_each(tell);
-}
-
-/// Visits the fields of an object, keys with their quotes.
-pub(super) fn each_field<'a>(
-    object: &'a str,
-    mut visit: impl FnMut(&'a str, &'a str) -> Result<(), ProviderFailure>,
-) -> Result<(), ProviderFailure> {
-    let mut visited = Ok(());
-    let mut scan = Scan::new(object);
-    let read = scan.object(|key, scan| {
-        let value = scan.value()?;
-        if visited.is_ok() {
-            visited = visit(key, value);
-        }
-        Some(())
-    });
-    read.filter(|()| scan.is_over()).ok_or_else(unreadable)?;
-    visited
 }
 
 /// Visits the elements of a list.

@@ -1,17 +1,18 @@
 //! A streamed Responses reply, put together.
 //!
 //! The reply is complete with `response.completed` or `response.incomplete`, which bring it once more as a
-//! whole. That is the reply; what it leaves out comes from the events before, and so do all items where it
-//! has none.
+//! whole. That is the reply; what it leaves out comes from the events before: fields of items, items that were
+//! done, and where it has no items all of them.
 
 mod item;
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use self::item::Item;
-use crate::json::scan::{Scan, elements, fields};
+use crate::json::scan::{elements, fields};
 use crate::wire::failure::{FailureKind, ProviderFailure};
-use crate::wire::stream::{Assembly, Delta, Event, content_of, unreadable};
+use crate::wire::stream::{Assembly, Delta, Event, content_of, each_field, unreadable};
 
 /// What came so far.
 #[derive(Debug, Default)]
@@ -45,11 +46,9 @@ struct Read<'a> {
 }
 
 impl<'a> Read<'a> {
-    fn of(data: &'a str) -> Option<Self> {
+    fn of(data: &'a str) -> Result<Self, ProviderFailure> {
         let mut read = Self::default();
-        let mut scan = Scan::new(data);
-        scan.object(|key, scan| {
-            let value = scan.value()?;
+        each_field(data, |key, value| {
             let text = Some(value).filter(|value| value.starts_with('"'));
             match key {
                 r#""type""# => read.kind = value.strip_prefix('"').and_then(|kind| kind.strip_suffix('"')),
@@ -62,15 +61,15 @@ impl<'a> Read<'a> {
                 r#""response""# => read.response = Some(value),
                 _ => {}
             }
-            Some(())
+            Ok(())
         })?;
-        scan.is_over().then_some(read)
+        Ok(read)
     }
 }
 
 impl Assembly for Stream {
     fn take(&mut self, event: Event<'_>, tell: &mut dyn FnMut(Delta)) -> Result<(), ProviderFailure> {
-        let read = Read::of(event.data).ok_or_else(unreadable)?;
+        let read = Read::of(event.data)?;
         let kind = read.kind.unwrap_or(event.name);
         self.content += [read.item, read.delta, read.whole].into_iter().flatten().map(content_of).sum::<usize>();
         match kind {
@@ -172,30 +171,64 @@ impl Stream {
             }
         }
         body.push_str(r#""output":["#);
-        if last.is_empty() {
-            for (at, item) in self.items.iter_mut().enumerate() {
-                item.tell_rest(&mut self.calls, tell);
-                body.push_str(if at == 0 { "" } else { "," });
-                item.write(None, status, &mut body);
-            }
-        }
-        for (at, raw) in last.into_iter().enumerate() {
-            let place = self.last_form(at, raw);
+        for (at, (place, raw)) in self.whole(&last).into_iter().enumerate() {
             let item = &mut self.items[place];
-            item.tell_whole(raw, &mut self.calls, tell);
+            match raw {
+                Some(raw) => item.tell_whole(raw, &mut self.calls, tell),
+                None => item.tell_rest(&mut self.calls, tell),
+            }
             body.push_str(if at == 0 { "" } else { "," });
-            item.write(Some(raw), status, &mut body);
+            item.write(raw, status, &mut body);
         }
         body.push_str("]}");
         self.body = Some(body);
         Ok(())
     }
 
-    /// The item whose last form stands at a place of the whole reply.
-    fn last_form(&mut self, at: usize, raw: &str) -> usize {
-        let Some(item) = Item::begun(raw) else { return self.push(Item::of_kind(""), None) };
-        let by_id = item.id().and_then(|id| self.by_id.get(id)).copied();
-        let is_it = |at: &usize| self.items.get(*at).is_some_and(|known| known.kind() == item.kind());
-        by_id.or(Some(at).filter(is_it)).unwrap_or_else(|| self.push(item, None))
+    /// The items of the reply in order, with their last forms. Some servers leave out of these what was done before,
+    /// and some leave out all.
+    fn whole<'r>(&mut self, last: &[&'r str]) -> Vec<(usize, Option<&'r str>)> {
+        let streamed = self.items.len();
+        let places = self.places_of(last);
+        let mut is_named = vec![false; self.items.len()];
+        for place in &places {
+            is_named[*place] = true;
+        }
+        let is_kept = |at: &usize| !is_named[*at] && (last.is_empty() || self.items[*at].is_done());
+        let mut kept = (0..streamed).filter(is_kept).peekable();
+        let mut whole = Vec::with_capacity(last.len());
+        for (place, raw) in places.iter().zip(last) {
+            while let Some(at) = kept.next_if(|at| at < place && *place < streamed) {
+                whole.push((at, None));
+            }
+            whole.push((*place, Some(*raw)));
+        }
+        whole.extend(kept.map(|at| (at, None)));
+        whole
+    }
+
+    /// The items whose last forms these are. Each is the one with its id, or that of its call, or else the next of its
+    /// kind, as some servers make new ids for the whole reply: a call is never taken for two.
+    fn places_of(&mut self, last: &[&str]) -> Vec<usize> {
+        let items: Vec<Option<Item>> = last.iter().map(|raw| Item::begun(raw)).collect();
+        let calls = self.items.iter().enumerate().filter_map(|(at, item)| Some((item.call_id()?.to_owned(), at)));
+        let by_call: BTreeMap<String, usize> = calls.collect();
+        let mut is_free = vec![true; self.items.len()];
+        let mut named = |item: &Option<Item>| {
+            let item = item.as_ref()?;
+            let by_id = item.id().and_then(|id| self.by_id.get(id));
+            let at = *by_id.or_else(|| by_call.get(item.call_id()?))?;
+            mem::take(&mut is_free[at]).then_some(at)
+        };
+        let named: Vec<Option<usize>> = items.iter().map(&mut named).collect();
+        let mut next: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+        for at in (0..is_free.len()).rev().filter(|at| is_free[*at]) {
+            next.entry(self.items[at].kind().to_owned()).or_default().push(at);
+        }
+        let place = |(named, item): (Option<usize>, Option<Item>)| {
+            let next = || next.get_mut(item.as_ref()?.kind())?.pop();
+            named.or_else(next).unwrap_or_else(|| self.push(item.unwrap_or_else(|| Item::of_kind("")), None))
+        };
+        named.into_iter().zip(items).map(place).collect()
     }
 }

@@ -80,6 +80,12 @@ impl Item {
         self.id.as_deref()
     }
 
+    /// The id of its call with quotes, if it is one.
+    pub(super) fn call_id(&self) -> Option<&str> {
+        let mut forms = [&self.done, &self.begun].into_iter().flatten().filter(|_| self.kind == "function_call");
+        forms.find_map(|form| get(&fields(form)?, CALL_ID).filter(|id| id.starts_with('"') && id.len() > 2))
+    }
+
     pub(super) fn is_done(&self) -> bool {
         self.done.is_some()
     }
@@ -92,7 +98,7 @@ impl Item {
             && self.call.is_none()
             && let Some(name) = said(r#""name""#).filter(|name| !name.is_empty())
         {
-            let id = said(r#""call_id""#).filter(|id| !id.is_empty());
+            let id = said(CALL_ID).filter(|id| !id.is_empty());
             self.told_as_call(id, name, calls, tell);
         }
     }
@@ -274,7 +280,8 @@ const PARTS: [(Place, &str, &str, &str); 4] = [
 
 const TYPE: &str = r#""type""#;
 const ID: &str = r#""id""#;
+const CALL_ID: &str = r#""call_id""#;
 const SEALED: &str = r#""encrypted_content""#;
 
 /// What is whole when an item begins.
-const NAMES: [&str; 5] = [TYPE, ID, r#""call_id""#, r#""name""#, r#""role""#];
+const NAMES: [&str; 5] = [TYPE, ID, CALL_ID, r#""name""#, r#""role""#];
