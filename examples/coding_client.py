@@ -1,7 +1,8 @@
 """A coding client: the model asks for shell commands, and they run here once you have agreed.
 
-The client answers inline: `wait_for` gets each call while the run waits, shows the command, asks for consent, runs it,
-and gives back what it printed. What you do not allow is declined, and the model reads that.
+What the model says is shown while it says it. The client answers inline: `wait_for` gets each call while the run waits,
+shows the command, asks for consent, runs it, and gives back what it printed. What you do not allow is declined, and the
+model reads that.
 
     python examples/coding_client.py
     python examples/coding_client.py --folder . --base-url https://api.openai.com/v1 --model gpt-5-mini "What is here?"
@@ -12,13 +13,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import tempfile
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 from toolrelay import (
     Answer,
     Client,
     InProcessRequest,
-    InProcessResponse,
     InProcessToolCall,
     RelayCall,
     RelayResult,
@@ -31,6 +32,7 @@ from toolrelay import (
     relay_calls_of,
     relay_tool,
 )
+from toolrelay.events import TextDelta, UsageReported
 
 SHELL = relay_tool(
     "shell",
@@ -85,16 +87,18 @@ class Terminal:
         return RelayResult(call.id, f"{text}[exit code {process.returncode}]" if failed else text, is_error=failed)
 
 
-def generate(request: InProcessRequest) -> InProcessResponse:
+async def generate(request: InProcessRequest) -> AsyncIterator[str | InProcessToolCall]:
     """A model that needs no network: it writes a file and wants to know your machine in one turn, then it runs it."""
     results = [message["content"] for message in request.messages if message["role"] == "tool"]
     if not results:
-        commands = ["echo 'print(6 * 7)' > answer.py", "cat /etc/hostname"]
+        yield InProcessToolCall("shell", {"command": "echo 'print(6 * 7)' > answer.py"})
+        yield InProcessToolCall("shell", {"command": "cat /etc/hostname"})
     elif len(results) == 2:
-        commands = ["ls; python3 answer.py"]
+        yield InProcessToolCall("shell", {"command": "ls; python3 answer.py"})
     else:
-        return InProcessResponse("\n".join(["This is what I got:", *(f"- {result.strip()}" for result in results)]))
-    return InProcessResponse(tool_calls=[InProcessToolCall("shell", {"command": command}) for command in commands])
+        yield "This is what I got:"
+        for result in results:
+            yield f"\n- {result.strip()}"
 
 
 def client(arguments: argparse.Namespace, terminal: Terminal) -> Client:
@@ -114,10 +118,20 @@ def client(arguments: argparse.Namespace, terminal: Terminal) -> Client:
 async def work(arguments: argparse.Namespace, folder: Path) -> None:
     """One run in one folder."""
     terminal = Terminal(folder, arguments.yes)
-    result = await client(arguments, terminal).run(arguments.prompt, Toolkit([SHELL]))
-    print(result.text)
-    if result.status == "incomplete":
-        print(f"(ended by its limit: {result.limit})")
+    async with client(arguments, terminal).stream(arguments.prompt, Toolkit([SHELL])) as stream:
+        is_speaking = False
+        async for event in stream:
+            match event:
+                case TextDelta(text):
+                    print(text, end="", flush=True)
+                    is_speaking = True
+                case UsageReported() if is_speaking:  # the reply has ended
+                    print()
+                    is_speaking = False
+                case _:
+                    pass
+    if stream.result.status == "incomplete":
+        print(f"(ended by its limit: {stream.result.limit})")
 
 
 def main() -> None:
