@@ -82,6 +82,9 @@ pub(super) trait Assembly: fmt::Debug + Send {
     /// Whether the wire's own last event was seen.
     fn is_complete(&self) -> bool;
 
+    /// Whether it is a whole reply if nothing more comes.
+    fn is_whole(&self) -> bool;
+
     /// How many bytes of content came, told or not.
     fn content(&self) -> usize;
 
@@ -138,6 +141,11 @@ impl StreamDecoder {
     /// Whether the mark that ends a stream was seen: reading on is not needed.
     pub fn is_complete(&self) -> bool {
         self.is_over || self.assembly.is_complete()
+    }
+
+    /// Whether the reply is whole, though more may come: its cost as a rule.
+    pub fn is_whole(&self) -> bool {
+        self.failure.is_none() && self.assembly.is_whole()
     }
 
     /// How many bytes of content came so far, told or not, as they stand in the events. It grows with all that

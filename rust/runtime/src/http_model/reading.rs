@@ -84,9 +84,11 @@ impl Reading {
                 watcher.room().await;
                 heard += asked.elapsed();
             }
-            let content = reply.decoder.content();
-            let Ok(chunk) = timeout_at(heard + self.progress_timeout, response.chunk()).await else {
-                return Err(stuck(self.progress_timeout));
+            let (content, is_whole) = (reply.decoder.content(), reply.decoder.is_whole());
+            // Some servers neither say that nothing follows nor end the stream.
+            let limit = if is_whole { self.progress_timeout.min(TAIL) } else { self.progress_timeout };
+            let Ok(chunk) = timeout_at(heard + limit, response.chunk()).await else {
+                return Err(stuck(limit));
             };
             let taken = reply.take(chunk, response);
             if let Some(watcher) = &self.watcher {
@@ -95,7 +97,7 @@ impl Reading {
             if matches!(taken?, Arrived::End) || reply.decoder.is_complete() {
                 return Ok(());
             }
-            if reply.decoder.content() > content {
+            if reply.decoder.content() > content || reply.decoder.is_whole() != is_whole {
                 heard = Instant::now();
             }
         }
@@ -159,3 +161,5 @@ fn stuck(limit: Duration) -> ProviderFailure {
 
 /// How many bytes are read, if they are there, before the watcher is told of them.
 const AT_ONCE: usize = 64 * 1_024;
+/// How long the end of a stream is waited for whose reply is whole: its cost may still come.
+const TAIL: Duration = Duration::from_secs(10);

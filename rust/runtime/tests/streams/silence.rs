@@ -87,3 +87,40 @@ async fn d21_a_watcher_may_take_its_time() {
     let (report, ()) = tokio::join!(watch(&client, &tools, &crew, &audience), feeding);
     assert_eq!(report.unwrap().text, "Hello");
 }
+
+#[tokio::test(start_paused = true)]
+async fn d21_a_stream_that_is_whole_and_does_not_end_is_waited_for_a_short_time() {
+    let (provider, audience) = (Provider::default(), Audience::new());
+    let feed = provider.stream();
+    let (client, tools, crew) = (client(&provider, Style::OpenAi), toolkit(&[]), idle());
+    let begun = Instant::now();
+    let feeding = async {
+        feed.send(HEL).await;
+        tokio::time::sleep(Duration::from_secs(30)).await;
+        feed.send(STOP).await;
+        while tokio::time::timeout(Duration::from_secs(3), feed.closed()).await.is_err() {
+            feed.send_raw(PING).await;
+        }
+    };
+    let watching = async { (watch(&client, &tools, &crew, &audience).await, begun.elapsed().as_secs()) };
+    let ((report, ended), ()) = tokio::join!(watching, feeding);
+    assert_eq!((report.unwrap().text.as_str(), ended), ("Hel", 40));
+}
+
+#[tokio::test(start_paused = true)]
+async fn d21_usage_behind_the_finish_reason_is_waited_for_and_is_the_end() {
+    let (provider, audience) = (Provider::default(), Audience::new());
+    let feed = provider.stream();
+    let (client, tools, crew) = (client(&provider, Style::OpenAi), toolkit(&[]), idle());
+    let begun = Instant::now();
+    let feeding = async {
+        feed.send(HEL).await;
+        feed.send(STOP).await;
+        tokio::time::sleep(Duration::from_secs(9)).await;
+        feed.send(r#"{"choices":[],"usage":{"prompt_tokens":9}}"#).await;
+        feed.closed().await;
+    };
+    let watching = async { (watch(&client, &tools, &crew, &audience).await, begun.elapsed().as_secs()) };
+    let ((report, ended), ()) = tokio::join!(watching, feeding);
+    assert_eq!((report.unwrap().usage.input_tokens, ended), (9, 9));
+}

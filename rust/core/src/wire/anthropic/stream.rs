@@ -119,12 +119,16 @@ impl Assembly for Stream {
         self.is_complete
     }
 
+    fn is_whole(&self) -> bool {
+        self.is_complete || self.stop_reason.is_some()
+    }
+
     fn content(&self) -> usize {
         self.content
     }
 
     fn into_body(self: Box<Self>) -> Option<String> {
-        if !self.is_complete && self.stop_reason.is_none() {
+        if !self.is_whole() {
             return None;
         }
         let mut body = String::from("{");

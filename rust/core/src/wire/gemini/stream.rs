@@ -130,6 +130,10 @@ impl Assembly for Stream {
         false
     }
 
+    fn is_whole(&self) -> bool {
+        self.is_finished
+    }
+
     fn content(&self) -> usize {
         self.content
     }

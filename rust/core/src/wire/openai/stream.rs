@@ -1,7 +1,7 @@
 //! A streamed Chat Completions reply, put together. Only the first choice counts.
 //!
-//! The reply is complete when a finish reason was seen; what comes after it, usage as a rule, is still
-//! taken until `[DONE]` or the end.
+//! The reply is whole when a finish reason was seen; what comes after it is still taken until `[DONE]`, the end,
+//! or an event of usage alone, the last that means anything.
 
 mod calls;
 
@@ -19,6 +19,8 @@ pub(in crate::wire) struct Stream {
     model: Option<String>,
     usage: Option<String>,
     finish_reason: Option<String>,
+    /// Whether nothing more can come.
+    is_over: bool,
     /// The message but for its calls.
     message: Object,
     calls: Calls,
@@ -36,6 +38,8 @@ impl Assembly for Stream {
             self.model = chunk.model.filter(|model| is_said(model)).map(ToOwned::to_owned);
         }
         let usage = chunk.usage.filter(|usage| usage.starts_with('{') && usage.len() > 2);
+        let is_usage_alone = usage.is_some() && chunk.choice.says_nothing();
+        self.is_over = is_usage_alone && self.finish_reason.is_some();
         if let Some(usage) = usage.or(chunk.choice.usage.filter(|usage| usage.starts_with('{'))) {
             self.usage = Some(usage.to_owned());
         }
@@ -57,7 +61,11 @@ impl Assembly for Stream {
     }
 
     fn is_complete(&self) -> bool {
-        false
+        self.is_over
+    }
+
+    fn is_whole(&self) -> bool {
+        self.finish_reason.is_some()
     }
 
     fn content(&self) -> usize {
@@ -272,6 +280,10 @@ impl<'a> Chunk<'a> {
 }
 
 impl<'a> Choice<'a> {
+    fn says_nothing(&self) -> bool {
+        self.delta.or(self.message).or(self.finish_reason).is_none()
+    }
+
     /// Tells whether it is the first choice, too.
     fn read(scan: &mut Scan<'a>) -> Option<(Self, bool)> {
         let mut choice = Self::default();

@@ -101,6 +101,10 @@ impl Assembly for Stream {
         self.body.is_some()
     }
 
+    fn is_whole(&self) -> bool {
+        self.is_complete()
+    }
+
     fn content(&self) -> usize {
         self.content
     }
