@@ -4,12 +4,13 @@ import asyncio
 
 import pytest
 from harbour import HARBOUR, tally
-from scripted_model import ScriptedModel, call, says
+from scripted_model import ScriptedModel, call, client_for, says
 from toolrelay import (
     AlreadyAnswered,
     Answer,
     ConversationNotFound,
     GenerateError,
+    PayloadError,
     PendingError,
     RelayResult,
     Request,
@@ -88,11 +89,38 @@ async def test_an_unknown_conversation_is_told_so(shared):
     assert caught.value.conversation == "c-9"
 
 
-@pytest.mark.parametrize("name", ["", "x" * 5000, "a\0b"])
+@pytest.mark.parametrize("name", ["", "x" * 5000, "a\0b", "a\ud83d"], ids=ascii)
 async def test_what_is_no_id_of_a_conversation_is_an_error_of_the_store(shared, name):
     client, _ = shared.client()
+    halted = await shared.halt(call("tide"))
+    kept = answer_output(halted.pending.id, "4 m")
+    for used in (
+        client.ask("hi", HARBOUR, id=name),
+        client.ask_with_answer(HARBOUR, name, halted.pending, kept),
+        client.submit("hi", HARBOUR, id=name),
+        client.submit_answer(HARBOUR, name, halted.pending, kept),
+        client.get(name),
+        client.recover(HARBOUR, name),
+        client.cancel(name),
+        client.delete(name),
+        client.fork("c-1", name),
+        client.restore(name, halted.messages),
+    ):
+        with pytest.raises(StoreError):
+            await used
     with pytest.raises(StoreError):
-        await client.ask("hi", HARBOUR, id=name)
+        await anext(client.stream("hi", HARBOUR, id=name))
+
+
+async def test_a_conversation_without_an_id_is_not_a_run_without_a_store():
+    client, model = client_for("hi")
+    for used in (
+        client.ask("hi", HARBOUR, id=None),
+        client.ask_with_answer(HARBOUR, None, "req_1", answer_output("req_1", "4 m")),
+    ):
+        with pytest.raises(PayloadError, match="id: expected text, got NoneType"):
+            await used
+    assert model.requests == []
 
 
 async def test_an_answer_that_does_not_fit_changes_nothing(shared):

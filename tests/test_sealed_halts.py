@@ -109,6 +109,7 @@ async def test_what_does_not_open_is_refused_with_its_reason_and_no_model_is_cal
     for token, options, reason in [
         ("", {"keys": keys}, "malformed"),
         (good[:40], {"keys": keys, "audience": "ann"}, "malformed"),
+        (f"{good}\ud83d", {"keys": keys, "audience": "ann"}, "malformed"),
         ("tr2.AAAA", {"keys": keys}, "newer"),
         (good, {"keys": SealKeys(os.urandom(32)), "audience": "ann"}, "unknown_key"),
         (flipped, {"keys": keys, "audience": "ann"}, "forged"),

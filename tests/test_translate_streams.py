@@ -88,6 +88,16 @@ async def test_chunks_put_together_are_the_plain_completion(
     assert [problem for body in server.bodies for problem in package.problems(body)] == []
 
 
+async def test_a_reply_that_comes_whole_is_told_in_chunks(server: ScriptedServer, package: Package) -> None:
+    reply = scripted(package, SAID["calls"], "plain")
+    server.script(reply, reply)
+    client = client_of(server, package.style)
+    plain = await client.translate(messages=[PROMPT])
+    chunks = [chunk async for chunk in await client.translate(messages=[PROMPT], stream=True, stream_options=COST)]
+    assert together(chunks) == bare(plain)
+    assert plain["choices"][0]["message"]["reasoning_content"] == "one, then two"
+
+
 async def test_a_round_of_calls_in_chunks_with_any_provider(server: ScriptedServer, package: Package) -> None:
     """The message that the official package puts together goes back, the provider's own blocks with it."""
     client = client_of(server, package.style)

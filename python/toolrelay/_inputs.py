@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from toolrelay._core import Conversation, RunResult, Transcript
 from toolrelay._json import encode, plain
 from toolrelay._text import clean
-from toolrelay.errors import PayloadError, ResumeError, ToolkitError
+from toolrelay.errors import PayloadError, ResumeError, StoreError, ToolkitError
 from toolrelay.parts import File, Image, Text
 from toolrelay.relay import Answer, Request
 from toolrelay.toolkit import Toolkit
@@ -29,6 +29,17 @@ def native_tools(toolkit: Any) -> NativeToolkit:
     if not isinstance(toolkit, Toolkit):
         raise ToolkitError(f"expected a Toolkit, got {type(toolkit).__name__}: make one with Toolkit([...])")
     return toolkit._native
+
+
+def native_id(id: Any) -> str:
+    """The id of a stored conversation; what else it may be, the native client says."""
+    if not isinstance(id, str):
+        raise PayloadError(f"id: expected text, got {type(id).__name__}", key="id")
+    try:
+        id.encode()
+    except UnicodeEncodeError:
+        raise StoreError("conversation id contains half of a surrogate pair, remove it", conversation=id) from None
+    return id
 
 
 def native_history(history: Any) -> Transcript | bytes | None:

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from toolrelay._end import end_of
-from toolrelay._inputs import native_history, native_tools
+from toolrelay._inputs import native_history, native_id, native_tools
 from toolrelay._json import encode
 from toolrelay._start import Start
 from toolrelay._sync import run_here
@@ -34,7 +34,7 @@ class Life:
 
     async def get(self, id: str) -> Conversation:
         """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
-        conversation = await of(id, self._native.get(copy_context(), id))
+        conversation = await of(id, self._native.get(copy_context(), native_id(id)))
         if conversation is None:
             raise ConversationNotFound(f"there is no conversation {id!r} in the store", conversation=id)
         return conversation
@@ -60,7 +60,7 @@ class Life:
 
         One that somebody works on is `ConversationBusy`; one that is idle or waits is `NothingToRecover`.
         """
-        begin = partial(self._native.recover, native_tools(toolkit), copy_context(), id)
+        begin = partial(self._native.recover, native_tools(toolkit), copy_context(), native_id(id))
         return await end_of(Start(begin, None, id))
 
     async def sweep(self, toolkit: Toolkit | None = None, *, limit: int = 100, at_once: int = 8) -> Swept:
@@ -95,11 +95,11 @@ class Life:
         Calls that wait are settled as cancelled. Who works on it gets `LeaseLost` at its next write; what it had
         started has been interrupted.
         """
-        return await of(id, self._native.cancel(copy_context(), id))
+        return await of(id, self._native.cancel(copy_context(), native_id(id)))
 
     async def delete(self, id: str) -> bool:
         """Deletes a conversation for good, also while somebody works on it; whether there was one."""
-        return await of(id, self._native.delete(copy_context(), id))
+        return await of(id, self._native.delete(copy_context(), native_id(id)))
 
     async def fork(self, id: str, new_id: str) -> Conversation:
         """Copies a conversation, to try another way.
@@ -107,7 +107,7 @@ class Life:
         The copy waits for what the original waits for, under requests of its own. One that somebody works on is
         `ConversationBusy`; `new_id` must be new, or it is `ConversationExists`.
         """
-        return await of(new_id, self._native.fork(copy_context(), id, new_id))
+        return await of(new_id, self._native.fork(copy_context(), native_id(id), native_id(new_id)))
 
     async def export(self, id: str) -> bytes:
         """A conversation as JSON: its transcript, which every `history` takes, and facts under `conversation`."""
@@ -123,7 +123,7 @@ class Life:
         history = native_history(messages)
         if history is None:
             raise PayloadError("messages: expected a history, got None", key="messages")
-        return await of(id, self._native.restore(copy_context(), id, history))
+        return await of(id, self._native.restore(copy_context(), native_id(id), history))
 
     def get_sync(self, id: str) -> Conversation:
         """`get` for a program without an event loop."""

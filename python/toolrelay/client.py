@@ -10,10 +10,20 @@ from functools import partial
 from typing import TYPE_CHECKING, NoReturn
 
 from toolrelay._end import end_of
-from toolrelay._inputs import named, native_history, native_json, native_prompt, native_tools, supersedes, waits
+from toolrelay._inputs import (
+    named,
+    native_history,
+    native_id,
+    native_json,
+    native_prompt,
+    native_tools,
+    supersedes,
+    waits,
+)
 from toolrelay._life import Life, of
 from toolrelay._start import Start
 from toolrelay._sync import run_here
+from toolrelay._text import clean
 from toolrelay._translate import OneCall
 from toolrelay.errors import PayloadError, ResumeError
 from toolrelay.relay import Answer, Request
@@ -92,7 +102,7 @@ class Client(Life, OneCall):
         A conversation that another run works on is `ConversationBusy`; with `wait=True` this one begins when that one
         has ended, if the client's `timeout` leaves it the time. What expired meanwhile is settled first.
         """
-        return await _end(self._prompted(prompt, toolkit, None, id, on_pending, wait), on_event)
+        return await _end(self._prompted(prompt, toolkit, None, native_id(id), on_pending, wait), on_event)
 
     async def ask_with_answer(
         self,
@@ -109,7 +119,7 @@ class Client(Life, OneCall):
         The answer is durable before the model is called. The same answer again gives the same outcome, or
         `AnswerInProgress` while that run goes on; another one is `AlreadyAnswered` (contract 7.4).
         """
-        return await _end(self._answered(toolkit, None, id, pending, answer, missing), on_event)
+        return await _end(self._answered(toolkit, None, native_id(id), pending, answer, missing), on_event)
 
     async def submit(
         self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
@@ -120,7 +130,7 @@ class Client(Life, OneCall):
         one does. Until then the conversation is `running`.
         """
         prompted = native_prompt(prompt), supersedes(on_pending)
-        await of(id, self._native.submit(native_tools(toolkit), copy_context(), id, *prompted))
+        await of(id, self._native.submit(native_tools(toolkit), copy_context(), native_id(id), *prompted))
 
     async def submit_answer(
         self, toolkit: Toolkit, id: str, pending: Request | str, answer: Answer, missing: Missing = "error"
@@ -135,7 +145,7 @@ class Client(Life, OneCall):
         try:
             await of(
                 id,
-                self._native.submit_answer(native_tools(toolkit), copy_context(), id, request, given, wait),
+                self._native.submit_answer(native_tools(toolkit), copy_context(), native_id(id), request, given, wait),
             )
         except ResumeError as error:
             error.pending = pending if isinstance(pending, Request) else None
@@ -163,7 +173,7 @@ class Client(Life, OneCall):
             self._native.answer_sealed,
             native_tools(toolkit),
             copy_context(),
-            token,
+            clean(token),
             keys,
             audience,
             native_json("answer", answer, Answer),
@@ -342,4 +352,6 @@ async def _end(start: Start, on_event: OnEvent | None) -> RunResult:
 def _place(history: History | None, id: str | None) -> Transcript | bytes | None:
     if history is not None and id is not None:
         raise PayloadError("history: a stored conversation has its own; pass a history or an id", key="history")
+    if id is not None:
+        native_id(id)
     return native_history(history)

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
-use toolrelay_core::reply::Reply;
+use toolrelay_core::reply::{Provider, Reply};
 use toolrelay_core::run::event::Event;
 use toolrelay_core::wire::names;
 use toolrelay_core::wire::stream::Delta;
@@ -28,9 +28,11 @@ pub trait Watcher: Send + Sync {
     fn room(&self) -> BoxFuture<'static, ()>;
 }
 
-/// Tells of a reply that came whole: each text and each call in one piece.
+/// Tells of a reply that came whole: its reasoning, its text and each call in one piece.
 pub fn tell_whole(watcher: &dyn Watcher, reply: &Reply) {
-    let mut deltas = Vec::with_capacity(1 + 2 * reply.calls.len());
+    let mut deltas = Vec::with_capacity(2 + 2 * reply.calls.len());
+    let reasoning = reply.provider.as_ref().map(Provider::reasoning).filter(|text| !text.is_empty());
+    deltas.extend(reasoning.map(Delta::Reasoning));
     if !reply.text.is_empty() {
         deltas.push(Delta::Text(reply.text.clone()));
     }

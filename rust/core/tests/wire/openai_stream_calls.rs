@@ -156,6 +156,20 @@ fn d6_name_in_pieces_or_repeated_is_one_name() {
     assert_eq!(calls(&repeated), expected);
 }
 
+/// A call is told by its name: where its arguments come first, it waits for that.
+#[test]
+fn a_call_whose_name_comes_late_is_told_with_it() {
+    let late = [
+        r#"{"index":0,"function":{"arguments":"{\"n\""}}"#,
+        r#"{"index":1,"id":"k2","function":{"name":"moor","arguments":"{}"}}"#,
+        r#"{"index":0,"id":"k1","function":{"name":"tally","arguments":":1}"}}"#,
+    ];
+    let expected = [asked(Some("k1"), "tally", r#"{"n":1}"#), asked(Some("k2"), "moor", "{}")];
+    assert_eq!(calls(&late), expected);
+    let never = [late[0], r#"{"index":0,"function":{"arguments":":1}"}}"#];
+    assert_eq!(calls(&never), [asked(None, "", r#"{"n":1}"#)]);
+}
+
 /// Fault D7.
 #[test]
 fn d7_null_and_empty_overwrite_nothing() {

@@ -142,7 +142,9 @@ impl Calls {
             Some(value) => call.arguments.push(&quoted(value)),
         }
         self.start_before(at + 1, tell);
-        if let Some(text) = self.list.get_mut(at).and_then(|call| call.arguments.news()) {
+        if at < self.started
+            && let Some(text) = self.list.get_mut(at).and_then(|call| call.arguments.news())
+        {
             tell(Delta::Arguments { index: at, text });
         }
     }
@@ -160,20 +162,23 @@ impl Calls {
         self.whole >= end
     }
 
-    /// Tells of every call before this one that it has begun: its name is known now.
+    /// Tells of every call before this one that it has begun: its name is known now. Where arguments came before
+    /// the name, it waits, and those behind it wait too.
     fn start_before(&mut self, end: usize, tell: &mut dyn FnMut(Delta)) {
         while self.started < end
-            && let Some(call) = self.list.get(self.started)
+            && let Some(call) = self.list.get_mut(self.started).filter(|call| !call.name.is_empty())
         {
-            let id = call.id.as_deref().and_then(unquoted).map(Cow::into_owned);
-            tell(Delta::CallStarted { index: self.started, id, name: call.name.said() });
+            call.start(self.started, tell);
             self.started += 1;
         }
     }
 
     /// Tells what waited for more: none will come.
     pub(super) fn tell_rest(&mut self, tell: &mut dyn FnMut(Delta)) {
-        self.start_before(self.list.len(), tell);
+        for (index, call) in self.list.iter_mut().enumerate().skip(self.started) {
+            call.start(index, tell);
+        }
+        self.started = self.list.len();
         for (index, call) in self.list.iter_mut().enumerate() {
             if let Some(text) = call.arguments.last_news() {
                 tell(Delta::Arguments { index, text });
@@ -193,6 +198,15 @@ impl Calls {
 }
 
 impl Call {
+    /// Tells that it has begun, and what came of its arguments.
+    fn start(&mut self, index: usize, tell: &mut dyn FnMut(Delta)) {
+        let id = self.id.as_deref().and_then(unquoted).map(Cow::into_owned);
+        tell(Delta::CallStarted { index, id, name: self.name.said() });
+        if let Some(text) = self.arguments.news() {
+            tell(Delta::Arguments { index, text });
+        }
+    }
+
     fn is_whole(&self) -> bool {
         let text = self.arguments.said();
         let mut scan = Scan::new(&text);
