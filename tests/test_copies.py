@@ -5,6 +5,7 @@ import copy
 import gc
 import pickle
 import resource
+import time
 import weakref
 
 import pytest
@@ -184,6 +185,19 @@ async def test_i14_an_object_that_keeps_a_stream_of_its_own_is_collected(leave):
     await asyncio.sleep(0.05)
     gc.collect()
     assert gone() is None
+
+
+def test_i14_an_object_whose_stream_was_open_when_its_loop_closed_is_collected():
+    async def begin():
+        assistant = Assistant()
+        assistant.kept = assistant.client.stream("go", assistant.toolkit)
+        await anext(assistant.kept)
+        return weakref.ref(assistant)
+
+    gone = asyncio.run(begin())
+    while gone() is not None:  # the run ends in a thread of its own
+        gc.collect()
+        time.sleep(0.01)
 
 
 async def test_i14_tools_and_clients_of_a_run_under_way_are_not_collected():

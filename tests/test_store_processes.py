@@ -70,7 +70,7 @@ async def kept(id):
     return await store.load(id)
 
 async def stream(id):
-    async for _ in made(speaks).stream("go", TOOLS):
+    async for _ in made(speaks).stream("go", TOOLS, id=id):
         pass
 
 async def begun(number=0):
@@ -135,6 +135,30 @@ def test_i1_loops_that_close_with_conversations_in_flight_leave_nothing_behind(s
     print(client.ask_sync("go", TOOLS, id="last").text)
     """
     assert script(program) == Ended(0, "True 1\n7\n", "")
+
+
+@pytest.mark.parametrize("state", ["speaks", "calls a tool", "asks the host"])
+def test_i1_a_loop_that_closes_frees_conversations_whoever_still_holds_them(script, state):
+    """Nobody goes on with a stream of a closed loop, so its lease is not renewed for ever."""
+    program = f"""
+    calls = {{"calls a tool": "waits", "asks the host": "tide"}}
+    name = calls.get({state!r})
+    held = made(speaks if name is None else ScriptedModel(says(call(name)), "never"), wait_for=never)
+
+    async def begin():
+        stream = held.stream("go", TOOLS, id="c-1")
+        await anext(stream)
+        while name and len((await client.get("c-1")).messages) < 2:
+            await asyncio.sleep(0)
+        return stream
+
+    stream = asyncio.run(begin())
+    while (kept := client.get_sync("c-1")).state == "running":
+        time.sleep(0.01)
+    print(kept.state if name != "tide" else bool(kept.suspensions), kept.worker)
+    """
+    told = "True" if state == "asks the host" else "idle"
+    assert script(program) == Ended(0, f"{told} None\n", "")
 
 
 ENDS = {

@@ -265,7 +265,7 @@ impl NativeClient {
 
 impl NativeClient {
     fn life(&self, py: Python<'_>, context: Py<PyAny>) -> PyResult<Life> {
-        let host = self.host(py, context, None, &NativeToolkit::default())?;
+        let host = self.host(py, context, None, None)?;
         Ok(Life { conversations: self.conversations(py, &host)?, objects: host.objects })
     }
 
@@ -292,7 +292,7 @@ impl NativeClient {
         py: Python<'_>,
         context: Py<PyAny>,
         conversation: Option<String>,
-        toolkit: &NativeToolkit,
+        toolkit: Option<&Bound<'_, NativeToolkit>>,
     ) -> PyResult<PyHost> {
         let generate = match &self.reached {
             Reached::Http(_) => None,
@@ -300,7 +300,7 @@ impl NativeClient {
         };
         let objects = Objects {
             context,
-            tools: Arc::clone(&toolkit.objects),
+            toolkit: toolkit.map(|toolkit| toolkit.clone().unbind()),
             wait_for: self.wait_for.as_ref().map(|wait_for| wait_for.clone_ref(py)),
             generate,
             store: self.store.own(py),
@@ -310,7 +310,8 @@ impl NativeClient {
             store_failure: Mutex::default(),
         };
         let port = Port::of_running_loop(py)?;
-        Ok(PyHost { port, objects: Arc::new(objects), toolkit: Arc::clone(&toolkit.tools) })
+        let toolkit = toolkit.map(|toolkit| Arc::clone(&toolkit.get().tools)).unwrap_or_default();
+        Ok(PyHost { port, objects: Arc::new(objects), toolkit })
     }
 
     fn start(
@@ -338,7 +339,7 @@ impl NativeClient {
         is_watched: bool,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
-        let host = self.host(py, context, conversation, toolkit.get())?;
+        let host = self.host(py, context, conversation, Some(toolkit))?;
         Ok(Segment::start(self.client(py, &host)?, place, start, host, is_watched))
     }
 
@@ -350,7 +351,7 @@ impl NativeClient {
         start: Start,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = toolkit.py();
-        let host = self.host(py, context, None, toolkit.get())?;
+        let host = self.host(py, context, None, Some(toolkit))?;
         let client = self.client(py, &host)?;
         let PyHost { objects, toolkit, .. } = host;
         tell(py, objects, async move { client.submit(&conversation, &start, &toolkit).await })

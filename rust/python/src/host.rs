@@ -7,6 +7,7 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::future::{BoxFuture, FutureExt};
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyTuple};
@@ -19,6 +20,7 @@ use toolrelay_runtime::toolkit::Toolkit;
 use crate::bridge::Port;
 use crate::convert;
 use crate::once::{intern, once};
+use crate::toolkit::NativeToolkit;
 
 pub(crate) use reply::{End, Reply};
 
@@ -26,8 +28,8 @@ pub(crate) use reply::{End, Reply};
 pub(crate) struct Objects {
     /// The caller's context variables.
     pub(crate) context: Py<PyAny>,
-    /// The tools in the toolkit's order.
-    pub(crate) tools: Arc<Vec<Py<PyAny>>>,
+    /// Has the tools.
+    pub(crate) toolkit: Option<Py<NativeToolkit>>,
     /// The host's `wait_for`.
     pub(crate) wait_for: Option<Py<PyAny>>,
     /// The host's in-process model.
@@ -55,6 +57,17 @@ impl Objects {
         mem::take(&mut *lock(&self.given_up))
     }
 
+    /// Shows what a run that has ended still holds to the collector.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.context)?;
+        visit.call(&self.toolkit)?;
+        visit.call(&self.wait_for)?;
+        visit.call(&self.generate)?;
+        visit.call(&self.store)?;
+        let Ok(given_up) = self.given_up.try_lock() else { return Ok(()) };
+        given_up.iter().try_for_each(|task| visit.call(task))
+    }
+
     /// The exception that the last use of the host's own store ended with.
     pub(crate) fn take_store_failure(&self) -> Option<PyErr> {
         lock(&self.store_failure).take()
@@ -76,6 +89,23 @@ struct Work {
     task: Mutex<Option<Py<PyAny>>>,
 }
 
+/// Work that waits for the loop. If the loop is closed before it comes by, the work has ended.
+struct Unstarted(Option<Arc<Work>>);
+
+impl Unstarted {
+    fn start(mut self) -> Option<Arc<Work>> {
+        self.0.take()
+    }
+}
+
+impl Drop for Unstarted {
+    fn drop(&mut self) {
+        if let Some(work) = self.0.take() {
+            lock(&work.sender).take();
+        }
+    }
+}
+
 impl PyHost {
     /// Has the loop call `toolrelay._host.<starter>(context, *arguments, reply)`, which gives the
     /// task. Dropping the future cancels the task. `None`: the task ended without a reply.
@@ -85,8 +115,9 @@ impl PyHost {
     {
         let (sender, receiver) = oneshot::channel();
         let work = Arc::new(Work { sender: Mutex::new(Some(sender)), task: Mutex::new(None) });
-        let (segment, begun) = (Arc::clone(&self.objects), Arc::clone(&work));
+        let (segment, unstarted) = (Arc::clone(&self.objects), Unstarted(Some(Arc::clone(&work))));
         self.port.post(move |py| {
+            let Some(begun) = unstarted.start() else { return Ok(()) };
             let reply = Reply::new(Arc::clone(&begun), &segment);
             let task = start(py, starter, &segment, arguments, reply);
             if task.is_err() {
@@ -169,7 +200,8 @@ impl Host for PyHost {
                 Some(answer) => convert::relay(py, "Answer", answer)?,
                 None => py.None().into_bound(py),
             };
-            let tool = at.and_then(|at| objects.tools.get(at)).map_or_else(|| py.None(), |tool| tool.clone_ref(py));
+            let tools = objects.toolkit.as_ref().map_or(&[][..], |toolkit| &toolkit.get().objects);
+            let tool = at.and_then(|at| tools.get(at)).map_or_else(|| py.None(), |tool| tool.clone_ref(py));
             Ok(vec![
                 tool.into_bound(py),
                 PyBytes::new(py, call.input.get().as_bytes()).into_any(),

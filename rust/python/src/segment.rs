@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use toolrelay_core::run::io::Outcome;
 use toolrelay_runtime::client::{Client, Place, Report, RunError, Start};
@@ -47,6 +48,10 @@ impl Segment {
 
 #[pymethods]
 impl Segment {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.run.traverse(|ended| &ended.objects, &visit)
+    }
+
     /// The caller's future: the result, or the exception. Cancelling it stops the run.
     fn future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.run.future(py)

@@ -17,7 +17,7 @@ use crate::errors;
 pub(crate) struct NativeToolkit {
     pub(crate) tools: Arc<Toolkit>,
     /// The Python tools in the same order.
-    pub(crate) objects: Arc<Vec<Py<PyAny>>>,
+    pub(crate) objects: Vec<Py<PyAny>>,
 }
 
 #[pymethods]
@@ -41,13 +41,11 @@ impl NativeToolkit {
             objects.push(object.unbind());
         }
         let tools = Toolkit::new(definitions).map_err(|error| errors::toolkit_error(py, &error))?;
-        Ok(Self { tools: Arc::new(tools), objects: Arc::new(objects) })
+        Ok(Self { tools: Arc::new(tools), objects })
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // While a run shares the tools, that they are reachable is not this toolkit's to say.
-        let own = Arc::strong_count(&self.objects) == 1;
-        self.objects.iter().filter(|_| own).try_for_each(|tool| visit.call(tool))
+        self.objects.iter().try_for_each(|tool| visit.call(tool))
     }
 }
 

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::BoxFuture;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use toolrelay_core::json::Json;
 use toolrelay_core::wire::chat;
@@ -12,7 +13,6 @@ use crate::client::NativeClient;
 use crate::feed::{Feed, Item};
 use crate::host::Objects;
 use crate::settings::tool_choice as choice_of;
-use crate::toolkit::NativeToolkit;
 use crate::transcript::PyTranscript;
 use crate::underway::Underway;
 use crate::{convert, errors};
@@ -67,7 +67,7 @@ pub(crate) fn _translate(
         with_usage: stream == Some(true),
     };
     let client = client.get();
-    let host = client.host(py, context, None, &NativeToolkit::default())?;
+    let host = client.host(py, context, None, None)?;
     let (model, limit) = (client.once_model(&host), client.timeout());
     let feed = stream.map(|_| Feed::new(Arc::clone(&host.port)));
     let reader = feed.clone().map(|feed| Arc::new(feed) as Arc<dyn Reader>);
@@ -87,6 +87,10 @@ pub(crate) fn _translate(
 
 #[pymethods]
 impl Translation {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.call.traverse(|answered| &answered.objects, &visit)
+    }
+
     /// The caller's future: the answer, or the exception. Cancelling it stops the call.
     fn future<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.call.future(py)

@@ -5,13 +5,14 @@ use std::mem;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyRuntimeError;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::bridge::{Port, future_into_py};
 use crate::feed::{Feed, Item};
-use crate::host;
+use crate::host::{self, Objects};
 
 /// Work under way, with what came of it.
 pub(crate) struct Underway<E> {
@@ -35,7 +36,7 @@ where
         F: Future<Output = E> + Send + 'static,
     {
         let (tell, ended) = watch::channel(None);
-        let stop = CancellationToken::new();
+        let stop = port.closing();
         port.at_close(host::abandon);
         let (work, ending) = (work(stop.clone()), feed.map(Feed::ending));
         port.spawn(async move {
@@ -71,6 +72,23 @@ where
     /// Looks at what came of it, if it has ended.
     pub(crate) fn end<T>(&self, look: impl FnOnce(&E) -> T) -> Option<T> {
         self.ended.borrow().as_ref().map(look)
+    }
+}
+
+impl<E> Underway<E> {
+    /// Shows to the collector what ended work still holds, if nobody else has it. What goes on is reachable.
+    pub(crate) fn traverse(
+        &self,
+        held: impl FnOnce(&E) -> &Arc<Objects>,
+        visit: &PyVisit<'_>,
+    ) -> Result<(), PyTraverseError> {
+        if !self.port.is_of_this_process() {
+            // In a forked child the lock may be one of the parent's threads'.
+            return Ok(());
+        }
+        let ended = self.ended.borrow();
+        let objects = ended.as_ref().map(held).filter(|objects| Arc::strong_count(objects) == 1);
+        objects.map_or(Ok(()), |objects| objects.traverse(visit))
     }
 }
 

@@ -15,6 +15,7 @@ use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use tokio::runtime::Handle;
+use tokio_util::sync::CancellationToken;
 
 use super::bell::Bell;
 use super::desk::{Desk, Errand, Put, Ticket, Waiter};
@@ -33,6 +34,8 @@ pub(crate) struct Port {
     runtime: Handle,
     /// What is done with the loop once it is closed.
     at_close: OnceLock<fn(&Bound<'_, PyAny>)>,
+    /// Cancelled when the loop is closed: nobody goes on with what it waited for.
+    closing: CancellationToken,
     /// Empty for a loop that cannot watch a descriptor.
     bell: OnceLock<Bell>,
     open: AtomicBool,
@@ -87,6 +90,7 @@ impl Port {
             generation: Generation::now(),
             event_loop: event_loop.as_ptr() as usize,
             at_close: OnceLock::new(),
+            closing: CancellationToken::new(),
             bell: OnceLock::new(),
             open: AtomicBool::new(true),
             queue: Mutex::default(),
@@ -108,6 +112,11 @@ impl Port {
     /// Has `hook` called with the loop once it is closed. The first hook stands.
     pub(crate) fn at_close(&self, hook: fn(&Bound<'_, PyAny>)) {
         let _ = self.at_close.set(hook);
+    }
+
+    /// Is cancelled when the loop is closed, or before.
+    pub(crate) fn closing(&self) -> CancellationToken {
+        self.closing.child_token()
     }
 
     /// Leaves a parcel for the loop. Any thread, no GIL. A closed port drops it.
@@ -259,6 +268,9 @@ impl Port {
             self.open.store(false, Ordering::Release);
             mem::take(&mut *queue)
         };
+        if self.is_of_this_process() {
+            self.closing.cancel();
+        }
         let desk = lock(&self.desk).take();
         // Dropped outside the locks: a Python object that dies here may call back.
         drop(parcels);
