@@ -92,9 +92,10 @@ def create_client(
     settings["read_timeout"] = seconds("read_timeout", read_timeout)
     settings["progress_timeout"] = seconds("progress_timeout", progress_timeout)
     run = run_settings(system_prompt, max_turns, timeout, lease, wait_for, requests_expire_after)
-    native = NativeClient(settings, store=store if store is not None else MemoryStore(), **run)
+    kept: Store = store if store is not None else MemoryStore()
+    native = NativeClient(settings, store=kept, **run)
     address, _, _ = settings["base_url"].partition("?")  # the query may hold a key
-    return Client(native, f"{style} {model} at {address}")
+    return Client(native, kept, f"{style} {model} at {address}")
 
 
 def create_in_process_client(
@@ -123,5 +124,6 @@ def create_in_process_client(
     if not callable(generate):
         raise ConfigurationError(f"generate must be a function, not {type(generate).__name__}")
     run = run_settings(system_prompt, max_turns, timeout, lease, wait_for, requests_expire_after)
-    native = NativeClient(generate, store=store if store is not None else MemoryStore(), **run)
-    return Client(native, "in process")
+    kept: Store = store if store is not None else MemoryStore()
+    native = NativeClient(generate, store=kept, **run)
+    return Client(native, kept, "in process")

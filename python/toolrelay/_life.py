@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from toolrelay._core import Conversation, NativeClient, RunResult
     from toolrelay._inputs import History
     from toolrelay._sweep import Sweeper
-    from toolrelay.conversations import PendingPage, Swept
+    from toolrelay.conversations import PendingPage, RunningPage, Swept
+    from toolrelay.stores import Store
     from toolrelay.toolkit import Toolkit
 
 T = TypeVar("T")
@@ -28,9 +29,10 @@ T = TypeVar("T")
 class Life:
     """The part of a client that looks after stored conversations."""
 
-    __slots__ = ("_native",)
+    __slots__ = ("_native", "_store")
 
     _native: NativeClient
+    _store: Store
 
     async def get(self, id: str) -> Conversation:
         """The stored conversation `id` as it stands, without a claim on it; `ConversationNotFound` if there is none."""
@@ -54,6 +56,16 @@ class Life:
         found, behind = await self._native.waiting(copy_context(), order, cursor, _count("limit", limit))
         requests = (PendingRequest(id, request, instant(made_at_ms)) for id, request, made_at_ms in found)
         return PendingPage(tuple(requests), token(order, behind))
+
+    async def running(self, *, limit: int = 100, after: str | None = None) -> RunningPage:
+        """The conversations that are running, with their workers: those whose lease ends first come first.
+
+        A lease that is over is a dead worker's. `after` is the `next` of the page before; a lease that is renewed
+        between two pages is on both.
+        """
+        from toolrelay.conversations import running_in
+
+        return await running_in(self._store, _count("limit", limit), after)
 
     async def recover(self, toolkit: Toolkit, id: str) -> RunResult:
         """Goes on with a conversation whose worker died, and gives what came of it (contract 7.6).
@@ -134,6 +146,10 @@ class Life:
     ) -> PendingPage:
         """`pending` for a program without an event loop."""
         return run_here(self.pending(order, limit=limit, after=after))
+
+    def running_sync(self, *, limit: int = 100, after: str | None = None) -> RunningPage:
+        """`running` for a program without an event loop."""
+        return run_here(self.running(limit=limit, after=after))
 
     def recover_sync(self, toolkit: Toolkit, id: str) -> RunResult:
         """`recover` for a program without an event loop."""

@@ -32,6 +32,7 @@ from toolrelay.streams import Stream, SyncStream, told
 if TYPE_CHECKING:
     from toolrelay._core import NativeClient, RunResult, SealKeys, Transcript
     from toolrelay._inputs import History, Missing, OnPending, Prompt
+    from toolrelay.stores import Store
     from toolrelay.streams import OnEvent
     from toolrelay.toolkit import Toolkit
 
@@ -47,8 +48,9 @@ class Client(Life, OneCall):
 
     __slots__ = ("_label",)
 
-    def __init__(self, native: NativeClient, label: str) -> None:
+    def __init__(self, native: NativeClient, store: Store, label: str) -> None:
         self._native = native
+        self._store = store
         self._label = label
 
     async def run(

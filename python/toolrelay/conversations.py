@@ -1,4 +1,4 @@
-"""What is told of stored conversations: requests that wait, and what a sweep did."""
+"""What is told of stored conversations: requests that wait, runs that go on, and what a sweep did."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from toolrelay._json import decode, encode
-from toolrelay.errors import PayloadError
+from toolrelay.errors import PayloadError, StoreError, StoreUnavailable
 from toolrelay.stores import Cursor
 
 if TYPE_CHECKING:
     from toolrelay._core import RunResult
     from toolrelay.relay import Request
-    from toolrelay.stores import Order
+    from toolrelay.stores import Store
 
-__all__ = ["PendingPage", "PendingRequest", "Swept"]
+__all__ = ["PendingPage", "PendingRequest", "RunningConversation", "RunningPage", "Swept"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,26 @@ class PendingPage:
 
 
 @dataclass(frozen=True, slots=True)
+class RunningConversation:
+    """A conversation that a run has until `lease_until` (in UTC), or had when its worker died.
+
+    `worker` is None for a run that was submitted and that nobody has taken up.
+    """
+
+    conversation: str
+    worker: str | None
+    lease_until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class RunningPage:
+    """Some of the conversations that are running; `next` is what `after` takes, None at the end."""
+
+    conversations: tuple[RunningConversation, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Swept:
     """What a sweep did, by the ids of conversations.
 
@@ -56,12 +76,33 @@ class Swept:
     failed: dict[str, Exception] = field(default_factory=dict)
 
 
+async def running_in(store: Store, limit: int, after: str | None) -> RunningPage:
+    """A page of the leases of a store, without those of marks: no run has them."""
+    found: list[RunningConversation] = []
+    cursor, is_full = cursor_of("lease", after), True
+    while is_full and len(found) < limit:
+        asked = limit - len(found)
+        try:
+            leases = await store.leases(cursor, asked)
+        except StoreError:
+            raise
+        except Exception as error:
+            kind = type(store).__name__
+            raise StoreUnavailable(f"{kind} is unavailable: its leases raised {type(error).__name__}") from error
+        is_full = len(leases) == asked
+        for id, lease in leases:
+            cursor = Cursor(lease.until_ms, id, "")
+            if lease.owner != _MARK:
+                found.append(RunningConversation(id, lease.owner or None, instant(lease.until_ms)))
+    return RunningPage(tuple(found), token("lease", cursor) if is_full else None)
+
+
 def instant(ms: int) -> datetime:
     """Milliseconds since 1970 as a time in UTC."""
     return datetime.fromtimestamp(0, UTC) + timedelta(milliseconds=ms)
 
 
-def token(order: Order, cursor: Cursor | None) -> str | None:
+def token(order: str, cursor: Cursor | None) -> str | None:
     """A cursor as text that means something to this module alone."""
     if cursor is None:
         return None
@@ -69,7 +110,7 @@ def token(order: Order, cursor: Cursor | None) -> str | None:
     return base64.urlsafe_b64encode(text.encode()).decode()
 
 
-def cursor_of(order: Order, after: str | None) -> Cursor | None:
+def cursor_of(order: str, after: str | None) -> Cursor | None:
     """The cursor that `token` made."""
     if after is None:
         return None
@@ -80,3 +121,7 @@ def cursor_of(order: Order, after: str | None) -> Cursor | None:
     except (AttributeError, binascii.Error, TypeError, ValueError):
         pass
     raise PayloadError(f"after: expected the `next` of a page by {order}", key="after")
+
+
+_MARK = "sealed"
+"""Who has the lease of a mark that a sealed token was used."""

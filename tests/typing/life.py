@@ -14,7 +14,7 @@ from toolrelay import (
     relay_calls_of,
     relay_tool,
 )
-from toolrelay.conversations import PendingPage, PendingRequest, Swept
+from toolrelay.conversations import PendingPage, PendingRequest, RunningConversation, RunningPage, Swept
 
 toolkit = Toolkit([relay_tool("tide", "high water")])
 client = create_in_process_client(
@@ -39,6 +39,10 @@ async def main() -> None:
     assert_type(request, Request)
     assert_type([request.idempotency_key(call) for call in relay_calls_of(request)], list[str])
     assert_type(page.requests[0].age, timedelta)
+    running = await client.running(limit=10)
+    assert_type(running, RunningPage)
+    assert_type(running.conversations, tuple[RunningConversation, ...])
+    assert_type(running.next, str | None)
     assert_type(await client.fork("c-1", "c-2"), Conversation)
     exported = await client.export("c-2")
     assert_type(exported, bytes)
