@@ -1,7 +1,10 @@
 """The programs in examples/ do what they say."""
 
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -48,9 +51,9 @@ def test_the_service_asks_the_model_once_a_turn_whoever_answers_and_how_often() 
 @pytest.mark.parametrize(
     ("answers", "results"),
     [
-        ("y\nn\ny\n", ["(no output)", "declined: the call was refused and was not executed", "answer.py\n42"]),
-        ("n\nn\nn\n", ["declined: the call was refused and was not executed"] * 3),
-        ("", ["declined: the call was refused and was not executed"] * 3),
+        ("y\nn\ny\n", ["(no output)", "declined by the user", "answer.py\n42"]),
+        ("n\nn\nn\n", ["declined by the user"] * 3),
+        ("", ["declined by the user"] * 3),
     ],
     ids=["two of three", "none", "nobody is there"],
 )
@@ -64,3 +67,30 @@ def test_the_coding_client_works_in_the_folder_that_it_is_given(tmp_path: Path) 
     told = run("coding_client.py", "--folder", tmp_path, "--yes")
     assert told.endswith("- answer.py\nnotes.txt\n42\n")
     assert {path.name for path in tmp_path.iterdir()} == {"answer.py", "notes.txt"}
+
+
+def test_the_coding_client_stops_at_control_c_while_it_asks_and_goes_on_when_it_is_started_again(
+    tmp_path: Path,
+) -> None:
+    kept = ["--folder", tmp_path, "--keep", tmp_path / "kept.db"]
+    ours, theirs = os.openpty()
+    with subprocess.Popen(
+        [sys.executable, "-W", "error", EXAMPLES / "coding_client.py", *kept],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+    ) as process:
+        os.close(theirs)
+        told = b""
+        while b"run it?" not in told:
+            told += os.read(ours, 1000)
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=50) == 1
+        with suppress(OSError):  # which is how the end reads
+            while True:
+                told += os.read(ours, 1000)
+    os.close(ours)
+    asked = "$ echo 'print(6 * 7)' > answer.py\r\n  run it? [y/N] "
+    assert told.decode() == f"{asked}\r\nstopped; start it again to go on\r\n"
+    assert run("coding_client.py", *kept, "--yes").endswith("42\n")
+    assert (tmp_path / "answer.py").exists()
