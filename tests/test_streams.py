@@ -184,6 +184,19 @@ async def test_a_stored_conversation_is_streamed_and_kept(tmp_path):
     await store.close()
 
 
+async def test_a_halt_that_is_told_again_tells_what_it_waits_for():
+    client, _ = client_for(says(call("tide"), call("pay")), "fine")
+    tide, approval = (await client.ask("go", HARBOUR, id="c-1")).suspensions
+    answer = answer_output(tide.id, "4 m")
+    first = await read(client.stream_with_answer(HARBOUR, None, tide, answer, id="c-1"))
+    again = await read(client.stream_with_answer(HARBOUR, None, tide, answer, id="c-1"))
+    assert (first[1:-1], again[:-1]) == ([Parked(approval)], [Parked(approval)])
+    assert again[-1].result.suspensions == (approval,)
+    seen = []
+    await client.ask_with_answer(HARBOUR, "c-1", tide, answer, on_event=seen.append)
+    assert seen == again[:-1] + seen[-1:]
+
+
 async def test_a_function_is_told_and_the_result_is_returned():
     client, _ = client_for(says(call("tally")), "fine", says(call("tide")), "good")
     seen = []

@@ -14,6 +14,7 @@ use toolrelay_core::message::Message;
 use toolrelay_core::repair::Warning;
 use toolrelay_core::request::Request;
 use toolrelay_core::resume::{Missing, ResumeError};
+use toolrelay_core::run::event::Event;
 use toolrelay_core::run::io::Input;
 use toolrelay_core::run::{Left, OnPending, Run, RunConfig, StartError};
 use toolrelay_core::tool::Tools;
@@ -27,7 +28,7 @@ use crate::model::Model;
 use crate::seal::SealError;
 use crate::store::StoreError;
 use crate::toolkit::{Expiring, Toolkit};
-use crate::watch::{Watcher, by_host_names};
+use crate::watch::{Told, Watcher, by_host_names};
 
 pub use report::Report;
 
@@ -195,6 +196,11 @@ impl Client {
                 Answered::Claimed(claimed) => return work(*claimed, around).await,
                 Answered::Left(claimed) => drop(work(*claimed, around).await?),
                 Answered::Before { replay, transcript, suspensions } => {
+                    if let Some(watcher) = around.watcher {
+                        watcher.tell(
+                            suspensions.iter().cloned().map(|request| Told::Event(Event::Parked(request))).collect(),
+                        );
+                    }
                     return Ok(Report::again(replay, transcript, suspensions));
                 }
             }
