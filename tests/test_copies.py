@@ -122,7 +122,7 @@ def test_i11_these_are_all_public_classes():
         "Toolkit",
     }
     covered |= {"Conversation", "RunResult", "SealKeys", "ToolCallRecord", "Transcript", "Usage"}
-    covered |= {"InProcessRequest", "Parked", "ToolContext"}
+    covered |= {"InProcessRequest", "ParkedCall", "ToolContext"}
     public = {name for name in toolrelay.__all__ if isinstance(getattr(toolrelay, name), type)}
     assert {name for name in public if not issubclass(getattr(toolrelay, name), ToolRelayError)} == covered
 

@@ -14,11 +14,11 @@ import pytest
 from pydantic import BaseModel, Field
 from toolrelay.errors import PayloadError, ToolkitError
 from toolrelay.relay import Answer
-from toolrelay.tools import Parked, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
+from toolrelay.tools import ParkedCall, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
 from typing_extensions import TypedDict
 
 
-async def call(tool: Tool, arguments: Any = None, context: ToolContext | None = None) -> ToolOutput | Parked:
+async def call(tool: Tool, arguments: Any = None, context: ToolContext | None = None) -> ToolOutput | ParkedCall:
     text = arguments if isinstance(arguments, bytes) else json.dumps(arguments or {}).encode()
     return await tool.invoke(text, context or ToolContext("call_1", tool.name))
 
@@ -314,17 +314,17 @@ async def test_the_context_is_given_and_not_in_the_schema():
 async def test_a_tool_parks_its_call_by_returning_or_raising_pending(raises, in_thread):
     until = datetime(2026, 1, 31, tzinfo=UTC)
 
-    def ask() -> Parked:
+    def ask() -> ParkedCall:
         parked = pending("approval", "Pay?", {"sum": 30}, url="https://pay.example", expires_at=until)
         if raises:
             raise parked
         return parked
 
-    async def ask_on_loop() -> Parked:
+    async def ask_on_loop() -> ParkedCall:
         return ask()
 
     parked = await call(define_tool(ask if in_thread else ask_on_loop))
-    assert isinstance(parked, Parked)
+    assert isinstance(parked, ParkedCall)
     assert parked.to_dict() == {
         "kind": "approval",
         "prompt": "Pay?",

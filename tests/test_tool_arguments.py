@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal, Optional
 
 import pytest
 from pydantic import AfterValidator, BaseModel, Field
-from toolrelay.tools import Parked, Tool, ToolContext, ToolOutput, define_tool
+from toolrelay.tools import ParkedCall, Tool, ToolContext, ToolOutput, define_tool
 from typing_extensions import TypedDict
 
 
-async def call(tool: Tool, arguments: Any = None, context: ToolContext | None = None) -> ToolOutput | Parked:
+async def call(tool: Tool, arguments: Any = None, context: ToolContext | None = None) -> ToolOutput | ParkedCall:
     text = arguments if isinstance(arguments, bytes) else json.dumps(arguments or {}).encode()
     return await tool.invoke(text, context or ToolContext("call_1", tool.name))
 

@@ -81,7 +81,7 @@ from toolrelay.relay import (
 )
 from toolrelay.streams import ChunkStream, Stream, SyncChunkStream, SyncStream
 from toolrelay.toolkit import BUILTIN_NAMES, Toolkit, create_toolkit
-from toolrelay.tools import Parked, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
+from toolrelay.tools import ParkedCall, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
 
 __all__ = [
     "BUILTIN_NAMES",
@@ -114,7 +114,7 @@ __all__ = [
     "ModelReplyError",
     "NothingToRecover",
     "OverloadedError",
-    "Parked",
+    "ParkedCall",
     "PayloadError",
     "PendingError",
     "PermissionDeniedError",

@@ -16,13 +16,13 @@ from toolrelay._schema import InvalidArgumentsError, read_object, reader_of, sch
 from toolrelay._signature import read_signature, source_of
 from toolrelay._text import clean
 from toolrelay.errors import ToolkitError
-from toolrelay.tools import PASSING, Parked, ToolContext, ToolOutput
+from toolrelay.tools import PASSING, ParkedCall, ToolContext, ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Mapping
 
     Start = Callable[[bytes, ToolContext], Any]
-    Call = Callable[[bytes, ToolContext], Coroutine[Any, Any, ToolOutput | Parked]]
+    Call = Callable[[bytes, ToolContext], Coroutine[Any, Any, ToolOutput | ParkedCall]]
 
 
 class Made(NamedTuple):
@@ -66,7 +66,7 @@ def raw(tool: str, function: Callable[..., Any]) -> Call:
 
 
 def _on_loop(tool: str, start: Start) -> Call:
-    async def call(arguments: bytes, context: ToolContext) -> ToolOutput | Parked:
+    async def call(arguments: bytes, context: ToolContext) -> ToolOutput | ParkedCall:
         try:
             value = await start(arguments, context)
         except InvalidArgumentsError as error:
@@ -96,14 +96,14 @@ def _in_thread(tool: str, start: Start) -> Call:
             return raised(tool, error)
         return value if inspect.isawaitable(value) else render(tool, value)
 
-    async def call(arguments: bytes, context: ToolContext) -> ToolOutput | Parked:
+    async def call(arguments: bytes, context: ToolContext) -> ToolOutput | ParkedCall:
         try:
             run: Callable[..., Any] = copy_context().run
             value: Any = await get_running_loop().run_in_executor(None, run, work, arguments, context)
         except CancelledError:
             context.cancel()
             raise
-        if isinstance(value, ToolOutput | Parked):
+        if isinstance(value, ToolOutput | ParkedCall):
             return value
         try:
             return render(tool, await value)

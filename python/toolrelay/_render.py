@@ -16,18 +16,18 @@ from toolrelay._json import encode, plain
 from toolrelay._text import clean, describe
 from toolrelay.errors import PayloadError, ToolError
 from toolrelay.parts import File, Image, Text
-from toolrelay.tools import Parked, ToolOutput
+from toolrelay.tools import ParkedCall, ToolOutput
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
-def render(tool: str, value: Any) -> ToolOutput | Parked:
+def render(tool: str, value: Any) -> ToolOutput | ParkedCall:
     """The output for what a tool returned."""
     try:
         if isinstance(value, str):
             return ToolOutput(clean(value))
-        if isinstance(value, Parked):
+        if isinstance(value, ParkedCall):
             return value
         if isinstance(value, ToolOutput):
             return ToolOutput(clean(value.text), value.parts and plain(value.parts, "parts"), value.is_error)
@@ -42,9 +42,9 @@ def render(tool: str, value: Any) -> ToolOutput | Parked:
         return raised(tool, error)
 
 
-def raised(tool: str, error: BaseException) -> ToolOutput | Parked:
+def raised(tool: str, error: BaseException) -> ToolOutput | ParkedCall:
     """The output for what a tool raised; the traceback goes to the log at debug level."""
-    if isinstance(error, Parked):
+    if isinstance(error, ParkedCall):
         return error
     _LOG.debug("tool %s raised", tool, exc_info=error)
     if isinstance(error, ToolError):

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from toolrelay.relay import Answer
 
     Schema = Mapping[str, Any]
-    Call = Callable[[bytes, "ToolContext"], Coroutine[Any, Any, "ToolOutput | Parked"]]
+    Call = Callable[[bytes, "ToolContext"], Coroutine[Any, Any, "ToolOutput | ParkedCall"]]
 
 
 class ToolOutput(NamedTuple):
@@ -68,7 +68,7 @@ class ToolContext:
         self._cancelled = True
 
 
-class Parked(Exception):  # noqa: N818 - no error: it may be raised to leave a deep stack
+class ParkedCall(Exception):  # noqa: N818 - no error: it may be raised to leave a deep stack
     """A call that waits for an answer; made by `pending`, and frozen."""
 
     def __init__(self, wanted: Request) -> None:
@@ -152,7 +152,7 @@ class Tool(Value):
         put(self, "retry_safe", retry_safe)
         put(self, "expires_after", expires_after)
 
-    def invoke(self, arguments: bytes, context: ToolContext) -> Coroutine[Any, Any, ToolOutput | Parked]:
+    def invoke(self, arguments: bytes, context: ToolContext) -> Coroutine[Any, Any, ToolOutput | ParkedCall]:
         """Runs the tool with its arguments as JSON; what goes wrong in it is an error output.
 
         Only cancellation, `KeyboardInterrupt` and `SystemExit` pass through.
@@ -276,7 +276,7 @@ def pending(
     data: Mapping[str, Any] | None = None,
     url: str | None = None,
     expires_at: datetime | None = None,
-) -> Parked:
+) -> ParkedCall:
     """What a tool returns, or raises, to park its call until an answer comes (contract 4.6, 6.8).
 
     The tool then runs once more, with the answer in its context.
@@ -290,7 +290,7 @@ def pending(
     """
     if kind == RELAY_KIND:
         raise PayloadError(f"kind: {RELAY_KIND} is for relay tools, choose another", key="kind")
-    return Parked(Request("", kind, prompt, url, None if data is None else dict(data), expires_at))
+    return ParkedCall(Request("", kind, prompt, url, None if data is None else dict(data), expires_at))
 
 
 def _name(name: object) -> str:

@@ -16,7 +16,7 @@ from toolrelay import (
     InProcessRequest,
     InProcessResponse,
     InProcessToolCall,
-    Parked,
+    ParkedCall,
     PendingError,
     Request,
     RunResult,
@@ -339,7 +339,7 @@ def _end_tool(effect: Effect, step: dict[str, Any]) -> None:
         effect.end.set_result(_parked(**step["parks"]))
 
 
-def _parked(kind: str, prompt: str, expires_at: str | None = None, **more: Any) -> Parked:
+def _parked(kind: str, prompt: str, expires_at: str | None = None, **more: Any) -> ParkedCall:
     return pending(kind, prompt, expires_at=expires_at and datetime.fromisoformat(expires_at), **more)
 
 

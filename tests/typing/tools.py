@@ -17,7 +17,7 @@ from toolrelay.relay import (
     relay_answer,
     relay_calls_of,
 )
-from toolrelay.tools import Parked, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
+from toolrelay.tools import ParkedCall, Tool, ToolContext, ToolOutput, define_tool, pending, relay_tool
 
 
 @define_tool
@@ -27,7 +27,7 @@ async def tide(port: str) -> float:
 
 
 @define_tool(name="moor_boat")
-def moor(berth: int, context: ToolContext) -> str | Parked:
+def moor(berth: int, context: ToolContext) -> str | ParkedCall:
     """Moors."""
     assert_type(context.answer, Answer | None)
     assert_type(context.cancelled, bool)
@@ -48,7 +48,7 @@ assert_type(relay_tool("lookup", "look up", {"type": "object"}), Tool)
 assert_type(relay_tool("ask", "asks", expires_after=60), Tool)
 
 output = asyncio.run(tide.invoke(b'{"port":"Ames"}', ToolContext("call_1", "tide")))
-assert_type(output, ToolOutput | Parked)
+assert_type(output, ToolOutput | ParkedCall)
 if isinstance(output, ToolOutput):
     assert_type(output.text, str)
     assert_type(output.parts, list[dict[str, Any]] | None)
