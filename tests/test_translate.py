@@ -167,15 +167,59 @@ async def test_tool_choice_holds_for_the_call_whatever_came_before(server: Scrip
     assert body["parallel_tool_calls"] is False
 
 
+SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}}
+
+
+@pytest.mark.parametrize("style", ["openai", "openai-responses", "anthropic", "gemini"])
+@pytest.mark.parametrize(
+    ("asked", "key"),
+    [
+        ({"messages": 7}, "messages"),
+        ({"messages": [{1: 2}]}, "messages[0][1]"),
+        ({"n": 2}, "n"),
+        ({"max_tokens": 5, "max_completion_tokens": 6}, "max_tokens"),
+        ({"tool_choice": "required"}, "tool_choice"),
+        ({"tool_choice": {"type": "function", "function": {"name": "tally"}}}, "tool_choice"),
+        ({"tools": [], "tool_choice": "required"}, "tool_choice"),
+        ({"tools": [TALLY], "tool_choice": {"type": "function", "function": {"name": "x"}}}, "tool_choice"),
+        ({"parallel_tool_calls": False}, "parallel_tool_calls"),
+        ({"tools": [{"type": "function", "function": {"name": "t", "parameters": json.dumps(SCHEMA)}}]}, "parameters"),
+        ({"tools": [{"type": "function", "function": {"name": "t", "input_schema": SCHEMA}}]}, "input_schema"),
+    ],
+)
+async def test_what_would_be_lost_is_refused_by_its_place(
+    server: ScriptedServer, style: str, asked: dict[str, Any], key: str
+) -> None:
+    with pytest.raises(PayloadError) as caught:
+        await client_of(server, style).translate(**{"messages": [PROMPT], **asked})
+    assert (caught.value.key or "").removeprefix("tools[0].function.") == key
+    assert server.requests == []
+
+
+async def test_what_says_nothing_of_tools_needs_none(server: ScriptedServer) -> None:
+    server.script(openai_reply("ok"), openai_reply("ok"))
+    await client_of(server).translate(messages=[PROMPT], tool_choice="none", parallel_tool_calls=None)
+    own = {"tools": [{"type": "web_search"}]}
+    await client_of(server, request_params=own).translate(messages=[PROMPT], tool_choice="required")
+    assert ["tool_choice" in body for body in server.bodies] == [False, True]
+
+
+async def test_a_call_without_messages_says_so() -> None:
+    with pytest.raises(PayloadError, match="messages: expected a list of messages") as caught:
+        await create_in_process_client(generate=lambda request: "").translate()  # type: ignore[call-overload]
+    assert caught.value.key == "messages"
+
+
 @pytest.mark.parametrize(
     ("asked", "error", "says"),
     [
         ({"messages": None}, PayloadError, "messages: expected a list of messages, got None"),
-        ({"messages": 7}, PayloadError, "expected a Transcript, a list of messages or JSON, got int"),
+        ({"messages": 7}, PayloadError, "messages: expected a Transcript, a list of messages or JSON, got int"),
         ({"messages": [{"role": "nobody", "content": "x"}]}, TranscriptError, "unknown role"),
         ({"messages": []}, TranscriptError, "the messages cannot be sent"),
         ({"tools": {}}, PayloadError, "tools: expected a list of dicts, got dict"),
-        ({"tools": [{"type": "custom"}]}, PayloadError, "tools[0] is no function tool"),
+        ({"tools": [{"type": "custom"}]}, PayloadError, "tools[0].type: expected"),
+        ({"tools": [{"name": "tally", "input_schema": {}}]}, PayloadError, "tools[0].function: missing"),
         ({"tools": [TALLY, TALLY]}, ToolkitError, "there are two tools named"),
         ({"tools": [TALLY], "tool_choice": "moor"}, PayloadError, "tool_choice must be"),
         ({"tools": [TALLY], "tool_choice": {"type": "function", "function": {"name": "x"}}}, PayloadError, '"x"'),

@@ -42,7 +42,7 @@ def native_id(id: Any) -> str:
     return id
 
 
-def native_history(history: Any) -> Transcript | bytes | None:
+def native_history(history: Any, name: str = "history") -> Transcript | bytes | None:
     if history is None or isinstance(history, Transcript):
         return history
     if isinstance(history, str):
@@ -50,12 +50,12 @@ def native_history(history: Any) -> Transcript | bytes | None:
     if isinstance(history, bytes | bytearray):
         return bytes(history)
     if isinstance(history, Mapping):
-        return encode(plain(dict(history), "history")).encode()
+        return encode(plain(dict(history), name)).encode()
     if isinstance(history, Sequence):
-        return encode(plain(list(history), "history")).encode()
+        return encode(plain(list(history), name)).encode()
     hint = ": pass its messages" if isinstance(history, RunResult | Conversation) else ""
     raise PayloadError(
-        f"history: expected a Transcript, a list of messages or JSON, got {type(history).__name__}{hint}", key="history"
+        f"{name}: expected a Transcript, a list of messages or JSON, got {type(history).__name__}{hint}", key=name
     )
 
 

@@ -157,7 +157,7 @@ async def _whole(call: Translation) -> dict[str, Any]:
 def _asked(
     native: NativeClient,
     *,
-    messages: object,
+    messages: object = None,
     tools: object = None,
     tool_choice: object = None,
     parallel_tool_calls: object = None,
@@ -167,7 +167,7 @@ def _asked(
     **params: Any,
 ) -> tuple[bool, Callable[[], Translation]]:
     """Whether the answer is streamed, and what begins the call."""
-    history = native_history(messages)
+    history = native_history(messages, "messages")
     if history is None:
         raise PayloadError("messages: expected a list of messages, got None", key="messages")
     is_streamed = _flag("stream", stream) is True

@@ -129,6 +129,18 @@ pub enum WireError {
     },
 }
 
+impl WireError {
+    /// The request parameter that is wrong, if it is one.
+    pub fn key(&self) -> Option<&str> {
+        match self {
+            Self::Reserved { key } | Self::Parameter { key, .. } | Self::Untranslated { key, .. } => Some(key),
+            Self::UnknownTool { .. } => Some("tool_choice"),
+            Self::TooManyTools { .. } => Some("tools"),
+            Self::Unanswered { .. } | Self::Uncalled { .. } | Self::EndsWithAssistant | Self::Empty => None,
+        }
+    }
+}
+
 impl Style {
     /// All styles.
     pub const ALL: [Self; Self::COUNT] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];

@@ -10,6 +10,8 @@ mod anthropic_reply;
 mod anthropic_stream;
 #[path = "wire/cache.rs"]
 mod cache;
+#[path = "wire/chat.rs"]
+mod chat;
 #[path = "wire/choice.rs"]
 mod choice;
 #[path = "wire/completion.rs"]

@@ -26,6 +26,11 @@ pub(crate) fn raise(py: Python<'_>, class: &str, message: &str) -> PyErr {
     build(py, class, message, &PyDict::new(py))
 }
 
+/// The exception for a value that is wrong, at this place.
+pub(crate) fn payload_error(py: Python<'_>, message: &str, key: Option<&str>) -> PyErr {
+    with(py, "PayloadError", message, &[("key", object(py, key))])
+}
+
 fn build(py: Python<'_>, class: &str, message: &str, fields: &Bound<'_, PyDict>) -> PyErr {
     let made = convert::error_class(py, class).and_then(|class| class.call((message,), Some(fields)));
     made.map_or_else(|error| error, PyErr::from_value)
@@ -112,7 +117,7 @@ pub(crate) fn translate_error(py: Python<'_>, error: &TranslateError, cause: Opt
         }
         TranslateError::Tools { tool } => with(py, "ToolkitError", &text, &[("tool", object(py, tool.as_str()))]),
         TranslateError::Wire(WireError::TooManyTools { .. }) => raise(py, "ToolkitError", &text),
-        TranslateError::Wire(_) => raise(py, "PayloadError", &text),
+        TranslateError::Wire(wire) => payload_error(py, &text, wire.key()),
         TranslateError::Model(ModelFailure::Provider(provider)) => {
             provider_error(py, provider, &text, ("transcript", None))
         }

@@ -47,7 +47,7 @@ impl OnceModel for PyModel {
             params: &params,
             ..Head::default()
         };
-        Ok(Box::new(PySession { host: self.host.clone(), prefix: Style::OpenAi.head(&head)?, watcher }))
+        Ok(Box::new(PySession { host: self.host.clone(), prefix: chat::head(Style::OpenAi, &head)?, watcher }))
     }
 
     fn name(&self) -> &str {

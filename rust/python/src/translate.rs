@@ -6,7 +6,7 @@ use futures_util::future::BoxFuture;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use toolrelay_core::json::Json;
-use toolrelay_core::wire::chat;
+use toolrelay_core::wire::chat::{self, ToolsError};
 use toolrelay_runtime::translate::{Asked, Reader, TranslateError, streamed, whole};
 
 use crate::client::NativeClient;
@@ -52,14 +52,14 @@ pub(crate) fn _translate(
     stream: Option<bool>,
 ) -> PyResult<Translation> {
     let py = client.py();
-    let refuse = |text: String| errors::raise(py, "PayloadError", &text);
     let read = |(key, json): (String, String)| match Json::parse(&json) {
         Ok(json) => Ok((key, json)),
-        Err(error) => Err(refuse(format!("{key}: {error}"))),
+        Err(error) => Err(errors::payload_error(py, &format!("{key}: {error}"), Some(&key))),
     };
+    let refuse = |error: ToolsError| errors::payload_error(py, &error.to_string(), Some(&error.key));
     let asked = Asked {
         messages: PyTranscript::of(Some(messages))?,
-        tools: tools.map(chat::tools).transpose().map_err(|error| refuse(error.to_string()))?.unwrap_or_default(),
+        tools: tools.map(chat::tools).transpose().map_err(refuse)?.unwrap_or_default(),
         tool_choice: tool_choice.map(choice_of),
         parallel_tool_calls,
         params: params.into_iter().map(read).collect::<PyResult<_>>()?,

@@ -188,7 +188,7 @@ impl OnceModel for HttpModel {
             parallel_tool_calls: once.parallel_tool_calls,
             ..config.head(once.tools, watcher.is_some())
         };
-        Ok(Box::new(self.session(config.style.head(&head)?, None, watcher)))
+        Ok(Box::new(self.session(chat::head(config.style, &head)?, None, watcher)))
     }
 
     fn name(&self) -> &str {

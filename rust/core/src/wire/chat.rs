@@ -1,62 +1,113 @@
 //! What callers of Chat Completions say beside the messages, read for every style: tools, and request
 //! parameters in the words of the style.
 
-use serde::Deserialize;
+use std::collections::BTreeMap;
+
+use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 use thiserror::Error;
 
 use crate::json::Json;
 use crate::tool::ToolSpec;
-use crate::wire::{Profile, Style, WireError};
+use crate::wire::{Head, Prefix, Profile, Style, ToolChoice, WireError};
 
-/// Why a list of tools cannot be read.
+/// What is wrong with a list of tools.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum ToolsError {
-    /// Not a tool of Chat Completions.
-    #[error("tools[{at}] is no function tool of Chat Completions: {reason}")]
-    Shape {
-        /// Its place.
-        at: usize,
-        /// What is wrong.
-        reason: String,
-    },
-    /// Not a list.
-    #[error("tools must be a list")]
-    List,
+#[error("{key}: {reason}")]
+pub struct ToolsError {
+    /// The place, such as `tools[0].function.name`.
+    pub key: String,
+    /// What is wrong there.
+    pub reason: String,
 }
 
 /// The tools of a JSON list as Chat Completions declares them. `strict` is not looked at.
 pub fn tools(list: &str) -> Result<Vec<ToolSpec>, ToolsError> {
-    #[derive(Deserialize)]
-    struct Tool {
-        r#type: String,
-        function: Option<Function>,
-    }
-    #[derive(Deserialize)]
-    struct Function {
-        name: String,
-        #[serde(default)]
-        description: Option<String>,
-        #[serde(default)]
-        parameters: Option<Json>,
-    }
-    let list: Vec<&serde_json::value::RawValue> = serde_json::from_str(list).map_err(|_| ToolsError::List)?;
-    let read = |(at, tool): (usize, &&serde_json::value::RawValue)| {
-        let refuse = |reason: &str| ToolsError::Shape { at, reason: reason.to_owned() };
-        let tool: Tool = serde_json::from_str(tool.get()).map_err(|error| refuse(&place(&error)))?;
-        let Some(function) = tool.function.filter(|_| tool.r#type == "function") else {
-            return Err(refuse(&format!("its type is {:?}", tool.r#type)));
-        };
-        if function.name.is_empty() {
-            return Err(refuse("its name is empty"));
+    let list: Vec<&RawValue> = serde_json::from_str(list).map_err(|_| refused("tools", "expected a list"))?;
+    list.iter().enumerate().map(|(at, tool)| tool_spec(&format!("tools[{at}]"), tool)).collect()
+}
+
+fn tool_spec(place: &str, json: &RawValue) -> Result<ToolSpec, ToolsError> {
+    let within = |key: &str| format!("{place}.{key}");
+    let tool = object(place, json)?;
+    let function_place = within("function");
+    let declared = match tool.get("type") {
+        Some(given) if text(given).as_deref() != Some("function") => {
+            let reason = format!("expected \"function\", got {}: there are only function tools here", told(given));
+            return Err(refused(within("type"), reason));
         }
-        Ok(ToolSpec {
-            name: function.name,
-            description: function.description.unwrap_or_default(),
-            schema: function.parameters.filter(|schema| schema.get() != "null").unwrap_or_else(Json::empty_object),
-        })
+        declared => declared,
     };
-    list.iter().enumerate().map(read).collect()
+    let Some(function) = tool.get("function") else {
+        let reason = "missing: Chat Completions has a tool's name, description and parameters under this key";
+        return Err(refused(function_place, reason));
+    };
+    if declared.is_none() {
+        return Err(refused(within("type"), "missing: expected \"function\""));
+    }
+    let function = object(&function_place, function)?;
+    let within = |key: &str| format!("{function_place}.{key}");
+    let said = |key: &str| function.get(key).filter(|value| value.get() != "null");
+    let read = |key: &str| match said(key) {
+        None => Ok(None),
+        Some(value) => {
+            text(value).map(Some).ok_or_else(|| refused(within(key), format!("expected text, got {}", told(value))))
+        }
+    };
+    let Some(name) = read("name")?.filter(|name| !name.is_empty()) else {
+        return Err(refused(within("name"), "missing: a tool needs a name"));
+    };
+    let schema = match said("parameters") {
+        Some(schema) if schema.get().starts_with('{') => Json::from(*schema),
+        Some(other) => {
+            return Err(refused(
+                within("parameters"),
+                format!("expected a JSON Schema as an object, got {}", told(other)),
+            ));
+        }
+        None => {
+            // A schema under another name would be lost.
+            let beside = tool.iter().filter(|(key, _)| !matches!(key.as_str(), "type" | "function"));
+            let mut lost = beside.map(|of| (place, of)).chain(function.iter().map(|of| (function_place.as_str(), of)));
+            if let Some((place, (key, _))) = lost.find(|(_, (key, value))| is_like_a_schema(key, value)) {
+                let reason = "not a key of Chat Completions: a tool's schema stands under function.parameters";
+                return Err(refused(format!("{place}.{key}"), reason));
+            }
+            Json::empty_object()
+        }
+    };
+    Ok(ToolSpec { name, description: read("description")?.unwrap_or_default(), schema })
+}
+
+fn refused(key: impl Into<String>, reason: impl Into<String>) -> ToolsError {
+    ToolsError { key: key.into(), reason: reason.into() }
+}
+
+fn object<'a>(place: &str, json: &'a RawValue) -> Result<BTreeMap<String, &'a RawValue>, ToolsError> {
+    serde_json::from_str(json.get()).map_err(|_| refused(place, format!("expected an object, got {}", told(json))))
+}
+
+fn is_like_a_schema(key: &str, value: &RawValue) -> bool {
+    let key = key.to_ascii_lowercase();
+    let keys = object(&key, value).unwrap_or_default();
+    key.ends_with("schema") || key == "properties" || keys.contains_key("properties")
+}
+
+fn text(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+/// A JSON value without its content, but for a short text.
+fn told(value: &RawValue) -> &str {
+    match value.get().as_bytes() {
+        [b'"', .., b'"'] if value.get().len() <= LONGEST_TOLD => value.get(),
+        [b'"', ..] => "text",
+        [b'{', ..] => "an object",
+        [b'[', ..] => "a list",
+        [b't' | b'f', ..] => "a boolean",
+        [b'n', ..] => "null",
+        _ => "a number",
+    }
 }
 
 /// Request parameters of Chat Completions in a style's words, behind the client's own in the provider's
@@ -67,6 +118,11 @@ pub fn params(
     own: &[(String, Json)],
     chat: &[(String, Json)],
 ) -> Result<Vec<(String, Json)>, WireError> {
+    let is_given = |name: &str| chat.iter().any(|(key, json)| key == name && json.get() != "null");
+    if is_given("max_tokens") && is_given("max_completion_tokens") {
+        let expected = "left out where there is max_completion_tokens";
+        return Err(WireError::Parameter { key: "max_tokens".to_owned(), expected });
+    }
     let mut all: Vec<(String, Value)> = Vec::with_capacity(own.len() + chat.len());
     for (key, json) in chat {
         let value = value(json);
@@ -96,6 +152,20 @@ pub fn params(
         params.push((key, json));
     }
     Ok(params)
+}
+
+/// The start of a single request. What is said about the use of tools where there are none, Chat Completions
+/// refuses; in a run it is left out.
+pub fn head(style: Style, head: &Head<'_>) -> Result<Prefix, WireError> {
+    let prefix = style.head(head)?;
+    let is_forced = head.tool_choice.is_some_and(ToolChoice::is_forced);
+    let (key, expected) = match head.parallel_tool_calls {
+        _ if prefix.has_tools => return Ok(prefix),
+        _ if is_forced => ("tool_choice", "\"auto\" or \"none\" where there are no tools"),
+        Some(_) => ("parallel_tool_calls", "left out where there are no tools"),
+        None => return Ok(prefix),
+    };
+    Err(WireError::Parameter { key: key.to_owned(), expected })
 }
 
 fn openai(key: &str, profile: Option<&Profile>) -> String {
@@ -184,11 +254,9 @@ fn value(json: &Json) -> Value {
     serde_json::from_str(json.get()).unwrap_or_default()
 }
 
-fn place(error: &serde_json::Error) -> String {
-    format!("{:?} error at column {}", error.classify(), error.column())
-}
-
 const GENERATION: &str = "generationConfig";
+
+const LONGEST_TOLD: usize = 40;
 
 const SAME_IN_RESPONSES: [&str; 11] = [
     "model",

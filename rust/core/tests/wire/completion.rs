@@ -3,21 +3,18 @@
 use bytes::Bytes;
 use proptest::prelude::*;
 use serde_json::{Value, json};
-use toolrelay_core::json::Json;
 use toolrelay_core::message::Message;
 use toolrelay_core::reply::{Reply, ReplyCall, Stop, Usage};
 use toolrelay_core::tool::ToolSpec;
 use toolrelay_core::transcript::Transcript;
-use toolrelay_core::wire::chat::{self, ToolsError};
+use toolrelay_core::wire::Style;
 use toolrelay_core::wire::completion::Completion;
 use toolrelay_core::wire::names::wire_name;
-use toolrelay_core::wire::profile::Profile;
 use toolrelay_core::wire::stream::Delta;
-use toolrelay_core::wire::{Style, WireError};
 
 use crate::streamed::{Streamed, feed};
 use crate::written::written;
-use crate::{messages_of, parts, tool_spec};
+use crate::{messages_of, tool_spec};
 
 fn completion(tools: &[ToolSpec], messages: &[Message]) -> Completion {
     Completion::new([7; 32], 1_700_000_000, "m-1", tools, messages)
@@ -288,87 +285,4 @@ proptest! {
             String::from_utf8(messages_of(style, &expected)).unwrap()
         );
     }
-}
-
-fn params(style: Style, own: &[(&str, &str)], chat: &[(&str, &str)]) -> Result<Value, WireError> {
-    let read = |params: &[(&str, &str)]| -> Vec<(String, Json)> {
-        params.iter().map(|(key, value)| ((*key).to_owned(), parts(value))).collect()
-    };
-    let params = chat::params(style, None, &read(own), &read(chat))?;
-    Ok(params.into_iter().map(|(key, json)| (key, serde_json::from_str::<Value>(json.get()).unwrap())).collect())
-}
-
-#[test]
-fn parameters_have_the_words_of_the_style() {
-    let chat = [("max_completion_tokens", "5"), ("temperature", "0.5"), ("top_p", "null"), ("n", "1")];
-    let stop = [("max_tokens", "5"), ("stop", r#""end""#)];
-    let schema =
-        [("response_format", r#"{"type":"json_schema","json_schema":{"name":"n","schema":{"type":"object"}}}"#)];
-    let table = [
-        (Style::OpenAi, &chat[..], json!({"max_completion_tokens": 5, "temperature": 0.5})),
-        (Style::OpenAiResponses, &chat, json!({"max_output_tokens": 5, "temperature": 0.5})),
-        (Style::Anthropic, &chat, json!({"max_tokens": 5, "temperature": 0.5})),
-        (Style::Gemini, &chat, json!({"generationConfig": {"maxOutputTokens": 5, "temperature": 0.5}})),
-        (Style::OpenAi, &stop, json!({"max_tokens": 5, "stop": "end"})),
-        (Style::Anthropic, &stop, json!({"max_tokens": 5, "stop_sequences": ["end"]})),
-        (Style::Gemini, &stop, json!({"generationConfig": {"maxOutputTokens": 5, "stopSequences": ["end"]}})),
-        (
-            Style::OpenAiResponses,
-            &schema,
-            json!({"text": {"format": {"type": "json_schema", "name": "n", "schema": {"type": "object"}}}}),
-        ),
-        (
-            Style::Gemini,
-            &schema,
-            json!({"generationConfig": {"responseJsonSchema": {"type": "object"}, "responseMimeType": "application/json"}}),
-        ),
-    ];
-    for (style, chat, expected) in table {
-        assert_eq!(params(style, &[], chat).unwrap(), expected, "{style:?}");
-    }
-}
-
-#[test]
-fn a_parameter_without_a_word_is_refused_not_left_out() {
-    for style in [Style::OpenAiResponses, Style::Anthropic, Style::Gemini] {
-        let refused = params(style, &[], &[("logit_bias", "{}")]);
-        assert_eq!(refused, Err(WireError::Untranslated { key: "logit_bias".into(), style }));
-    }
-    for style in Style::ALL {
-        let refused = params(style, &[], &[("n", "2")]);
-        assert_eq!(refused, Err(WireError::Parameter { key: "n".into(), expected: "1" }));
-    }
-}
-
-#[test]
-fn the_clients_own_parameters_stay_beside_those_of_a_call() {
-    let own = [("generationConfig", r#"{"topK":3,"temperature":1}"#), ("safetySettings", "[]")];
-    let shown = params(Style::Gemini, &own, &[("temperature", "0")]).unwrap();
-    assert_eq!(shown, json!({"generationConfig": {"topK": 3, "temperature": 0}, "safetySettings": []}));
-}
-
-#[test]
-fn the_limit_of_output_has_the_servers_name() {
-    let mistral = Profile::named("mistral").unwrap().1;
-    let given = [("max_completion_tokens".to_owned(), parts("5"))];
-    let sent = chat::params(Style::OpenAi, Some(&mistral), &[], &given).unwrap();
-    assert_eq!(sent, [("max_tokens".to_owned(), parts("5"))]);
-}
-
-#[test]
-fn tools_are_read_as_chat_completions_declares_them() {
-    let list = r#"[{"type":"function","function":{"name":"tally","description":"Counts.","parameters":{"type":"object"},"strict":true}},
-        {"type":"function","function":{"name":"ring","parameters":null}}]"#;
-    assert_eq!(
-        chat::tools(list).unwrap(),
-        [tool_spec("tally", "Counts.", r#"{"type":"object"}"#), tool_spec("ring", "", "{}")]
-    );
-    let reason = |list: &str| chat::tools(list).unwrap_err().to_string();
-    assert_eq!(chat::tools("{}"), Err(ToolsError::List));
-    assert!(
-        reason(r#"[{"type":"custom","custom":{}}]"#)
-            .contains(r#"tools[0] is no function tool of Chat Completions: its type is "custom""#)
-    );
-    assert!(reason(r#"[{"type":"function","function":{}}]"#).starts_with("tools[0]"));
-    assert!(reason(r#"[{"type":"function","function":{"name":""}}]"#).contains("its name is empty"));
 }
