@@ -105,6 +105,13 @@ pub struct Pending {
     pub request: Option<Request>,
 }
 
+impl Pending {
+    /// Whether the call is the host's to execute.
+    pub fn is_relay(&self) -> bool {
+        self.check.is_none()
+    }
+}
+
 /// Content of a message: text, or a list of content parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {

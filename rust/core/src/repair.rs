@@ -234,9 +234,12 @@ fn lay_out(units: Vec<Unit>, under_way: bool, warnings: &mut Vec<Warning>) -> Ve
             let message = match result {
                 Some(result) if !passed_over => with_request(result, &mut unit.requests),
                 None if open => continue,
-                Some(_) => {
+                Some(placeholder) => {
                     warnings.push(Warning::PassedOver { call: now.id.clone(), name: now.name.clone() });
-                    Message::tool_result(&now.id, &ToolOutput::failed(Outcome::Superseded, texts::SUPERSEDED))
+                    let pending = placeholder.result().and_then(|result| result.pending.as_ref());
+                    pending.map_or(placeholder.clone(), |pending| {
+                        Message::tool_result(&now.id, &texts::superseded(pending))
+                    })
                 }
                 None => {
                     warnings.push(Warning::NoResult { call: now.id.clone(), name: now.name.clone() });

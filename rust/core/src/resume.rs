@@ -177,7 +177,7 @@ pub(crate) fn plan_calls(
         return Err(ResumeError::AnswerId { expected: pending.id.clone(), found: answer.id.clone() });
     }
     if !answer.ok {
-        let (outcome, text) = texts::refusal(answer.reason);
+        let (outcome, text) = texts::refusal(answer.reason, pending.is_relay());
         let settle = || Step::Settle(ToolOutput::failed(outcome, text));
         return Ok(waiting.iter().map(|(at, _)| (*at, settle())).collect());
     }

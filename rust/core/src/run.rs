@@ -110,8 +110,9 @@ impl Run {
             Input::NotHere { effect } => self.leave_parked(effect, None)?,
             Input::AskFailed { effect } => self.leave_parked(effect, Some(Failure::AskFailed))?,
             Input::AskExpired { effect } => {
-                let (outcome, text) = texts::refusal(Some(Reason::Expired));
-                self.settle_effect(effect, Slot::is_asking, &ToolOutput::failed(outcome, text))?;
+                let (turn, at) = self.slot(effect, Slot::is_asking)?;
+                let output = refusal(Reason::Expired, turn.request_of(at).is_some_and(Request::is_relay));
+                self.settle_effect(effect, Slot::is_asking, &output)?;
             }
             Input::TimedOut => self.stop(Outcome::Exhausted(Limit::Timeout)),
             Input::Cancelled => self.stop(Outcome::Cancelled),

@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Reason};
 use crate::id::CallId;
-use crate::message::Message;
+use crate::message::{Message, Pending};
 use crate::repair::{self, Conflict, Mended, Warning};
 use crate::request::RelayCall;
 use crate::run::event::Event;
@@ -122,10 +122,11 @@ pub fn settle(history: &Transcript, reason: Option<Reason>) -> Result<Mended, Co
     };
     let mut parked =
         transcript.messages().iter().skip(suspension.prefix.len()).filter(|message| message.is_placeholder());
-    let output = reason.map(refusal);
     let mut settled = suspension.prefix.clone();
     for (call, slot) in suspension.calls().iter().zip(&suspension.slots) {
         let placeholder = if matches!(slot, Parked::Waiting(_)) { parked.next() } else { None };
+        let pending = placeholder.and_then(|message| message.result()?.pending.as_deref());
+        let output = reason.map(|reason| refusal(reason, pending.is_some_and(Pending::is_relay)));
         settled.push(match (slot, &output, placeholder) {
             (Parked::Settled(message), _, _) | (Parked::Waiting(_), None, Some(message)) => message.clone(),
             (Parked::Waiting(_), Some(output), _) => Message::tool_result(&call.id, output),
@@ -138,8 +139,8 @@ pub fn settle(history: &Transcript, reason: Option<Reason>) -> Result<Mended, Co
     Ok(Mended { transcript: settled, warnings })
 }
 
-/// What a call gets for which nobody gave a result.
-pub fn refusal(reason: Reason) -> ToolOutput {
-    let (outcome, text) = texts::refusal(Some(reason));
+/// What a call gets for which nobody gave a result; the host was shown a relay call, and may have executed it.
+pub fn refusal(reason: Reason, is_relay: bool) -> ToolOutput {
+    let (outcome, text) = texts::refusal(Some(reason), is_relay);
     ToolOutput::failed(outcome, text)
 }

@@ -185,10 +185,10 @@ fn pending_error(transcript: &Transcript) -> StartError {
 
 /// Settles each parked call as superseded.
 fn settle_placeholders(transcript: &Transcript) -> Transcript {
-    let output = ToolOutput::failed(Outcome::Superseded, texts::SUPERSEDED);
-    let settle = |message: &Message| match message.result() {
-        Some(result) if result.pending.is_some() => Message::tool_result(&result.call, &output),
-        Some(_) | None => message.clone(),
+    let settle = |message: &Message| match message.result().and_then(|result| Some((result, result.pending.as_ref()?)))
+    {
+        Some((result, pending)) => Message::tool_result(&result.call, &texts::superseded(pending)),
+        None => message.clone(),
     };
     Transcript::new(transcript.messages().iter().map(settle).collect())
 }

@@ -2,22 +2,36 @@
 //! of its own, so that the model never plans on a false fact.
 
 use crate::answer::Reason;
+use crate::message::Pending;
 use crate::reply::Stop;
-use crate::tool::Outcome;
+use crate::tool::{Outcome, ToolOutput};
 
 pub(crate) const INTERRUPTED: &str = "interrupted: the call had started and may have run; its result is not known";
 pub(crate) const NOT_STARTED: &str = "not run: the run was stopped before this call started";
-pub(crate) const SUPERSEDED: &str = "superseded: a new prompt came before an answer; the call was not executed";
 
 pub(crate) const RELAY_KIND_TAKEN: &str =
     "the tool parked with the kind tool_call, which only relay tools have; it must park with a kind of its own";
 
-/// The outcome and text for a request that was not answered.
-pub(crate) fn refusal(reason: Option<Reason>) -> (Outcome, &'static str) {
+/// For a call that a prompt took the place of. The host was shown a relay call, and may be executing it.
+pub(crate) fn superseded(pending: &Pending) -> ToolOutput {
+    let text = if pending.is_relay() {
+        "superseded: a new prompt came before an answer; the call may or may not have been executed"
+    } else {
+        "superseded: a new prompt came before an answer; the call was not executed"
+    };
+    ToolOutput::failed(Outcome::Superseded, text)
+}
+
+/// The outcome and text for a call of a request that was not answered, or not with a result.
+pub(crate) fn refusal(reason: Option<Reason>, is_relay: bool) -> (Outcome, &'static str) {
     match reason {
         None | Some(Reason::Declined) => (Outcome::Declined, "declined: the call was refused and was not executed"),
         Some(Reason::Cancelled) => {
             (Outcome::Cancelled, "cancelled: the host gave up on the call before it had a result")
+        }
+        // The host was shown a relay call, and may be executing it.
+        Some(Reason::Expired) if is_relay => {
+            (Outcome::Expired, "expired: nobody answered in time; the call may or may not have been executed")
         }
         Some(Reason::Expired) => (Outcome::Expired, "expired: nobody answered in time; the call was not executed"),
     }

@@ -94,9 +94,10 @@ pub(super) fn without_expired(mut stored: Conversation, answered: Option<&str>) 
         if !is_over || answered == Some(row.id.as_str()) || stored::is_worked_on(row) {
             return true;
         }
+        let is_relay = stored::request_of(row).is_ok_and(|request| request.is_relay());
         for slot in &row.slots {
             if let Err(place) = stored.messages.binary_search_by_key(&slot.seq, |(seq, _)| *seq) {
-                let result = Message::tool_result(&CallId::new(&slot.call), &run::refusal(Reason::Expired));
+                let result = Message::tool_result(&CallId::new(&slot.call), &run::refusal(Reason::Expired, is_relay));
                 stored.messages.insert(place, (slot.seq, result.to_bytes()));
             }
         }
