@@ -10,19 +10,11 @@ from toolrelay.client import Client
 from toolrelay.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterable, Awaitable, Callable, Mapping
+    from collections.abc import Mapping
 
-    from toolrelay._inputs import ToolChoice
-    from toolrelay.events import ReasoningDelta
-    from toolrelay.inprocess import InProcessRequest, InProcessResponse, InProcessToolCall
     from toolrelay.profiles import Profile
-    from toolrelay.relay import Answer, Request
     from toolrelay.stores import Store
-
-    WaitFor = Callable[[Request], Answer | None] | Callable[[Request], Awaitable[Answer | None]]
-    Pieces = AsyncIterable[str | ReasoningDelta | InProcessToolCall | InProcessResponse | Mapping[str, Any]]
-    Made = InProcessResponse | str | Mapping[str, Any] | Pieces
-    Generate = Callable[[InProcessRequest], Made] | Callable[[InProcessRequest], Awaitable[Made]]
+    from toolrelay.types import Generate, ToolChoice, WaitFor
 
 
 def create_client(

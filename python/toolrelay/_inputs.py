@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from toolrelay._core import Conversation, RunResult, Transcript
 from toolrelay._json import encode, plain
@@ -17,12 +17,6 @@ from toolrelay.toolkit import Toolkit
 
 if TYPE_CHECKING:
     from toolrelay._core import NativeToolkit
-
-    Prompt = str | Sequence[Text | Image | File | Mapping[str, Any]]
-    History = Transcript | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | bytes
-    OnPending = Literal["error", "supersede"]
-    Missing = Literal["error", "wait"]
-    ToolChoice = Literal["auto", "none", "required"] | Mapping[str, Any]
 
 
 def native_tools(toolkit: Any) -> NativeToolkit:

@@ -17,11 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable
 
     from toolrelay._core import Conversation, NativeClient, RunResult
-    from toolrelay._inputs import History
-    from toolrelay._sweep import Sweeper
     from toolrelay.conversations import PendingPage, RunningPage, Swept
     from toolrelay.stores import Store
     from toolrelay.toolkit import Toolkit
+    from toolrelay.types import History, Sweeper
 
 T = TypeVar("T")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from toolrelay._core import NativeClient, Translation
-    from toolrelay._inputs import History, ToolChoice
+    from toolrelay.types import History, ToolChoice
 
 
 class OneCall:

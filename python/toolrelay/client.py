@@ -31,10 +31,9 @@ from toolrelay.streams import Stream, SyncStream, told
 
 if TYPE_CHECKING:
     from toolrelay._core import NativeClient, RunResult, SealKeys, Transcript
-    from toolrelay._inputs import History, Missing, OnPending, Prompt
     from toolrelay.stores import Store
-    from toolrelay.streams import OnEvent
     from toolrelay.toolkit import Toolkit
+    from toolrelay.types import History, Missing, OnEvent, OnPending, Prompt
 
 
 class Client(Life, OneCall):

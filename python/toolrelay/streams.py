@@ -13,13 +13,10 @@ from toolrelay.errors import ToolRelayError
 from toolrelay.events import Done, Event
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from toolrelay._core import RunResult, Transcript
     from toolrelay._end import Work
     from toolrelay._start import Start
-
-    OnEvent = Callable[[Event], object]
+    from toolrelay.types import OnEvent
 
 
 class Stream(Pieces[Event]):
