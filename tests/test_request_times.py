@@ -137,7 +137,7 @@ async def test_without_a_store_a_late_answer_is_refused_and_the_transcript_goes_
     assert (done.text, len(model.results)) == ("on we go", 1)
 
 
-BAD = [0, -1, float("inf"), float("nan"), True, "1", 1e20]
+BAD = [0, -1, float("inf"), float("nan"), True, "1", 3e11, 1e20, 10**400]
 
 
 @pytest.mark.parametrize("bad", BAD)

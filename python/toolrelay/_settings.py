@@ -103,7 +103,7 @@ def native_choice(choice: Any) -> tuple[str, str] | None:
 
 def seconds(name: str, value: object) -> float:
     """A length of time; the native client refuses what is not positive."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not value < _LONGEST:
         raise ConfigurationError(f"{name} must be a positive number of seconds, not {value!r}")
     return float(value)
 
@@ -128,3 +128,5 @@ _PROVIDERS = {
     "gemini": ("https://generativelanguage.googleapis.com", "GEMINI_API_KEY", "GOOGLE_API_KEY"),
 }
 _MOST = 2**32
+_LONGEST = 1e11
+"""Its end has a date."""
