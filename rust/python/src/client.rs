@@ -102,9 +102,7 @@ impl NativeClient {
     ) -> PyResult<Segment> {
         let start = prompted(toolkit.py(), prompt, supersede)?;
         match conversation {
-            Some(id) if in_turn => {
-                self.start_at(toolkit, context, Some(id.clone()), (Place::InTurn(id), start), is_watched)
-            }
+            Some(id) if in_turn => self.start_at(toolkit, context, Place::InTurn(id), start, is_watched),
             conversation => self.start(toolkit, context, history, conversation, start, is_watched),
         }
     }
@@ -171,7 +169,7 @@ impl NativeClient {
         let answer: Answer = convert::read(py, "the answer", answer)?;
         let (place, pending) = keys.get().open(py, token, audience, &answer, once)?;
         let missing = if wait { Missing::Wait } else { Missing::Error };
-        self.start_at(toolkit, context, None, (place, Start::Answer { pending, answer, missing }), is_watched)
+        self.start_at(toolkit, context, place, Start::Answer { pending, answer, missing }, is_watched)
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
@@ -265,7 +263,7 @@ impl NativeClient {
 
 impl NativeClient {
     fn life(&self, py: Python<'_>, context: Py<PyAny>) -> PyResult<Life> {
-        let host = self.host(py, context, None, None)?;
+        let host = self.host(py, context, None)?;
         Ok(Life { conversations: self.conversations(py, &host)?, objects: host.objects })
     }
 
@@ -291,7 +289,6 @@ impl NativeClient {
         &self,
         py: Python<'_>,
         context: Py<PyAny>,
-        conversation: Option<String>,
         toolkit: Option<&Bound<'_, NativeToolkit>>,
     ) -> PyResult<PyHost> {
         let generate = match &self.reached {
@@ -304,7 +301,6 @@ impl NativeClient {
             wait_for: self.wait_for.as_ref().map(|wait_for| wait_for.clone_ref(py)),
             generate,
             store: self.store.own(py),
-            conversation,
             failure: Mutex::default(),
             given_up: Mutex::default(),
             store_failure: Mutex::default(),
@@ -323,23 +319,23 @@ impl NativeClient {
         start: Start,
         is_watched: bool,
     ) -> PyResult<Segment> {
-        let place = match &conversation {
-            Some(id) => Place::Conversation(id.clone()),
+        let place = match conversation {
+            Some(id) => Place::Conversation(id),
             None => Place::History(PyTranscript::of(history)?),
         };
-        self.start_at(toolkit, context, conversation, (place, start), is_watched)
+        self.start_at(toolkit, context, place, start, is_watched)
     }
 
     fn start_at(
         &self,
         toolkit: &Bound<'_, NativeToolkit>,
         context: Py<PyAny>,
-        conversation: Option<String>,
-        (place, start): (Place, Start),
+        place: Place,
+        start: Start,
         is_watched: bool,
     ) -> PyResult<Segment> {
         let py = toolkit.py();
-        let host = self.host(py, context, conversation, Some(toolkit))?;
+        let host = self.host(py, context, Some(toolkit))?;
         Ok(Segment::start(self.client(py, &host)?, place, start, host, is_watched))
     }
 
@@ -351,7 +347,7 @@ impl NativeClient {
         start: Start,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = toolkit.py();
-        let host = self.host(py, context, None, Some(toolkit))?;
+        let host = self.host(py, context, Some(toolkit))?;
         let client = self.client(py, &host)?;
         let PyHost { objects, toolkit, .. } = host;
         tell(py, objects, async move { client.submit(&conversation, &start, &toolkit).await })

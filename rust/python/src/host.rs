@@ -36,8 +36,6 @@ pub(crate) struct Objects {
     pub(crate) generate: Option<Py<PyAny>>,
     /// The host's own store.
     pub(crate) store: Option<Py<PyAny>>,
-    /// The stored conversation: it tells idempotency keys apart.
-    pub(crate) conversation: Option<String>,
     /// The exception of the host's code that ended the run.
     pub(crate) failure: Mutex<Option<PyErr>>,
     /// Cancelled tasks that may not be done with their cleaning up.
@@ -192,10 +190,6 @@ impl Host for PyHost {
     fn call_tool(&self, call: ToolCall) -> BoxFuture<'static, ToolEnd> {
         let at = self.toolkit.position(&call.name);
         let ended = self.pull("start_tool", move |py, objects| {
-            let key = match &objects.conversation {
-                Some(conversation) => format!("{conversation}:{}", call.id),
-                None => call.id.to_string(),
-            };
             let answer = match &call.answer {
                 Some(answer) => convert::relay(py, "Answer", answer)?,
                 None => py.None().into_bound(py),
@@ -207,7 +201,7 @@ impl Host for PyHost {
                 PyBytes::new(py, call.input.get().as_bytes()).into_any(),
                 call.id.as_str().into_pyobject(py)?.into_any(),
                 answer,
-                key.into_pyobject(py)?.into_any(),
+                call.key.into_pyobject(py)?.into_any(),
             ])
         });
         let ended = ended.map(|end| match end {

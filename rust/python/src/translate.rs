@@ -67,7 +67,7 @@ pub(crate) fn _translate(
         with_usage: stream == Some(true),
     };
     let client = client.get();
-    let host = client.host(py, context, None, None)?;
+    let host = client.host(py, context, None)?;
     let (model, limit) = (client.once_model(&host), client.timeout());
     let feed = stream.map(|_| Feed::new(Arc::clone(&host.port)));
     let reader = feed.clone().map(|feed| Arc::new(feed) as Arc<dyn Reader>);

@@ -36,6 +36,8 @@ pub trait Log: Send {
     async fn renew(&mut self) -> Result<(), StoreError>;
     /// The interval of `renew`.
     fn renewal(&self) -> Option<Duration>;
+    /// What tells the conversation that is kept from all others, also from earlier ones of its id.
+    fn name(&self) -> Option<String>;
 }
 
 /// For a run whose caller keeps the transcript.
@@ -53,6 +55,10 @@ impl Log for NoLog {
     }
 
     fn renewal(&self) -> Option<Duration> {
+        None
+    }
+
+    fn name(&self) -> Option<String> {
         None
     }
 }
@@ -102,7 +108,8 @@ pub async fn drive(run: &mut Run, around: &Surroundings<'_>, log: &mut dyn Log) 
         if over {
             return Ok(());
         }
-        under_way.extend(effects.into_iter().filter_map(|effect| start(effect, run, around)));
+        let name = log.name();
+        under_way.extend(effects.into_iter().filter_map(|effect| start(effect, run, around, name.as_deref())));
         // In this order: a run whose effects all end at once can be stopped, too.
         let input = loop {
             tokio::select! {
@@ -145,8 +152,13 @@ fn drain(run: &mut Run, around: &Surroundings<'_>) -> Vec<Effect> {
 }
 
 /// Starts an effect. An abort comes only with the end of a run, where everything under way is
-/// dropped.
-fn start(effect: Effect, run: &Run, around: &Surroundings<'_>) -> Option<BoxFuture<'static, Input>> {
+/// dropped. `conversation` is the name of it.
+fn start(
+    effect: Effect,
+    run: &Run,
+    around: &Surroundings<'_>,
+    conversation: Option<&str>,
+) -> Option<BoxFuture<'static, Input>> {
     match effect {
         Effect::CallModel { id } => {
             let reply = begin(|| around.session.call(run.transcript()));
@@ -157,7 +169,8 @@ fn start(effect: Effect, run: &Run, around: &Surroundings<'_>) -> Option<BoxFutu
             })))
         }
         Effect::CallTool { id, call, name, input, answer } => {
-            let ended = begin(|| around.host.call_tool(ToolCall { id: call, name, input, answer }));
+            let key = conversation.map_or_else(|| call.to_string(), |conversation| format!("{conversation}:{call}"));
+            let ended = begin(|| around.host.call_tool(ToolCall { id: call, key, name, input, answer }));
             Some(Box::pin(end(ended).map(move |ended| match ended {
                 Ok(ToolEnd::Finished(output)) => Input::ToolFinished { effect: id, output },
                 Ok(ToolEnd::Parked(park)) => Input::ToolParked { effect: id, park },

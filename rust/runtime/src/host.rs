@@ -21,6 +21,8 @@ pub trait Host: Send + Sync {
 pub struct ToolCall {
     /// The call.
     pub id: CallId,
+    /// The same on every run of this call. In a kept conversation no other call has it.
+    pub key: String,
     /// The tool, by the host's name.
     pub name: String,
     /// The prepared arguments.

@@ -314,6 +314,10 @@ impl Log for Noted {
     fn renewal(&self) -> Option<Duration> {
         Some(Duration::from_secs(10))
     }
+
+    fn name(&self) -> Option<String> {
+        None
+    }
 }
 
 #[tokio::test(start_paused = true)]

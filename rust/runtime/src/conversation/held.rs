@@ -189,15 +189,22 @@ impl Log for Held {
     fn renewal(&self) -> Option<Duration> {
         Some((self.length / 3).max(MOST_OFTEN))
     }
+
+    fn name(&self) -> Option<String> {
+        Some(format!("{}:{:x}", self.id, self.version >> COUNTED_BITS))
+    }
 }
 
-/// 48 random bits, so that each new conversation of one id counts from elsewhere, and every store and language holds
-/// the number exactly.
+/// Random above the bits that count, so that each new conversation of one id counts from elsewhere, and is told from
+/// those before it. With 52 bits in all every store and language holds the number exactly.
 pub(super) fn birth() -> u64 {
     // The ids of the run were drawn from the same source just before, so it does not fail.
     let drawn = getrandom::u64().unwrap_or_else(|_| now_ms().cast_unsigned());
-    (drawn >> 16).max(1)
+    ((drawn >> 12) >> COUNTED_BITS).max(1) << COUNTED_BITS
 }
+
+/// So many bits of a version count the writes: a million.
+const COUNTED_BITS: u32 = 20;
 
 /// However short a lease is, its renewal leaves time for the run.
 const MOST_OFTEN: Duration = Duration::from_millis(1);
