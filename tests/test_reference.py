@@ -1,5 +1,6 @@
 """docs/reference.md lists what there is."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -29,3 +30,18 @@ def test_each_field_of_a_listing_is_told(kind: type, repository: Path) -> None:
 def test_each_name_of_signatures_is_told(repository: Path) -> None:
     text = (repository / "docs/reference.md").read_text(encoding="utf-8")
     assert {name for name in types.__all__ if f"`{name}`" not in text} == set()
+
+
+def test_each_rule_of_the_contract_that_is_cited_is_there(repository: Path) -> None:
+    contract = (repository / "docs/contract.md").read_text(encoding="utf-8")
+    rules = set(re.findall(r"^(?:## |\*\*)(\d+(?:\.\d+)?)", contract, re.MULTILINE))
+    assert len(rules) > 80
+    cited: dict[str, Path] = {}
+    for folder in ("python", "rust", "stubs", "tests"):
+        for path in (repository / folder).rglob("*"):
+            if path.suffix in {".py", ".pyi", ".rs"} and "target" not in path.parts:
+                text = path.read_text(encoding="utf-8")
+                for numbers in re.findall(r"contract (\d+(?:\.\d+)?(?:(?:, | and )\d+(?:\.\d+)?)*)", text):
+                    cited.update(dict.fromkeys(re.findall(r"\d+(?:\.\d+)?", numbers), path))
+    assert {rule: path for rule, path in cited.items() if rule not in rules} == {}
+    assert len(cited) > 40
