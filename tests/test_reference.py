@@ -35,7 +35,6 @@ def test_each_name_of_signatures_is_told(repository: Path) -> None:
 def test_each_rule_of_the_contract_that_is_cited_is_there(repository: Path) -> None:
     contract = (repository / "docs/contract.md").read_text(encoding="utf-8")
     rules = set(re.findall(r"^(?:## |\*\*)(\d+(?:\.\d+)?)", contract, re.MULTILINE))
-    assert len(rules) > 80
     cited: dict[str, Path] = {}
     for folder in ("python", "rust", "stubs", "tests"):
         for path in (repository / folder).rglob("*"):
