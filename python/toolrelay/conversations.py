@@ -56,7 +56,10 @@ class RunningConversation:
 
 @dataclass(frozen=True, slots=True)
 class RunningPage:
-    """Some of the conversations that are running; `next` is what `after` takes, None at the end."""
+    """Some of the conversations that are running; `next` is what `after` takes, None at the end.
+
+    A page before the end may have few, or none: marks of sealed halts stand among them in the store.
+    """
 
     conversations: tuple[RunningConversation, ...]
     next: str | None
@@ -78,23 +81,23 @@ class Swept:
 
 async def running_in(store: Store, limit: int, after: str | None) -> RunningPage:
     """A page of the leases of a store, without those of marks: no run has them."""
-    found: list[RunningConversation] = []
-    cursor, is_full = cursor_of("lease", after), True
-    while is_full and len(found) < limit:
-        asked = limit - len(found)
-        try:
-            leases = await store.leases(cursor, asked)
-        except StoreError:
-            raise
-        except Exception as error:
-            kind = type(store).__name__
-            raise StoreUnavailable(f"{kind} is unavailable: its leases raised {type(error).__name__}") from error
-        is_full = len(leases) == asked
-        for id, lease in leases:
-            cursor = Cursor(lease.until_ms, id, "")
-            if lease.owner != _MARK:
-                found.append(RunningConversation(id, lease.owner or None, instant(lease.until_ms)))
-    return RunningPage(tuple(found), token("lease", cursor) if is_full else None)
+    cursor = cursor_of("lease", after)
+    try:
+        leases = await store.leases(cursor, limit)
+    except StoreError:
+        raise
+    except Exception as error:
+        kind = type(store).__name__
+        raise StoreUnavailable(f"{kind} is unavailable: its leases raised {type(error).__name__}") from error
+    found = [
+        RunningConversation(id, lease.owner or None, instant(lease.until_ms))
+        for id, lease in leases
+        if lease.owner != _MARK
+    ]
+    if len(leases) < limit:
+        return RunningPage(tuple(found), None)
+    id, lease = leases[-1]
+    return RunningPage(tuple(found), token("lease", Cursor(lease.until_ms, id, "")))
 
 
 def instant(ms: int) -> datetime:
