@@ -40,8 +40,9 @@ class Trace:
         return [(what, call, int(process)) for what, call, process in map(str.split, told)]
 
     def note(self, what: str, context: ToolContext) -> None:
+        conversation, _, call = context.idempotency_key.split(":")
         with self._file.open("a") as file:
-            file.write(f"{what} {context.idempotency_key} {os.getpid()}\n")
+            file.write(f"{what} {conversation}:{call} {os.getpid()}\n")
 
     async def run(self, context: ToolContext) -> None:
         self.note("began", context)
