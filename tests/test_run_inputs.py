@@ -6,10 +6,13 @@ import json
 import pytest
 from scripted_model import ScriptedModel, call, says
 from toolrelay import (
+    Answer,
     ConfigurationError,
     Image,
     InProcessResponse,
+    MemoryStore,
     PayloadError,
+    RelayResult,
     Text,
     Toolkit,
     ToolkitError,
@@ -18,6 +21,7 @@ from toolrelay import (
     create_in_process_client,
     define_tool,
 )
+from toolrelay.stores import Lease, Write
 
 NO_TOOLS = Toolkit()
 
@@ -90,6 +94,40 @@ async def test_a_broken_history_is_mended_with_a_warning(caplog):
     assert not caplog.records
 
 
+async def test_a_warning_about_a_stored_conversation_names_it(caplog):
+    call = {"id": "k1", "type": "function", "function": {"name": "tally", "arguments": "{}"}}
+    called = {"role": "assistant", "content": None, "tool_calls": [call]}
+    rows = [json.dumps(message).encode() for message in ({"role": "user", "content": "count"}, called)]
+    store = MemoryStore()
+    await store.commit("c-1", Write(0, 1, 0, "running", 1, Lease("dead", 1, 1), tuple(enumerate(rows)), ()))
+    client = create_in_process_client(generate=ScriptedModel("done"), store=store)
+    await client.recover(Toolkit([tally]), "c-1")
+    told = [record.getMessage() for record in caplog.records if record.name == "toolrelay.history"]
+    assert [text[:19] for text in told] == ["conversation 'c-1':"]
+
+
+@pytest.mark.parametrize("prompt", [Image(b"x", "image/png"), ["see", Image(b"x", "image/png")], [Text("see"), "this"]])
+async def test_a_prompt_is_a_part_or_parts_and_text_among_them(prompt):
+    model = ScriptedModel("fine")
+    await create_in_process_client(generate=model).run(prompt, NO_TOOLS)
+    parts = prompt if isinstance(prompt, list) else [prompt]
+    as_parts = [Text(part).to_dict() if isinstance(part, str) else part.to_dict() for part in parts]
+    assert model.requests[0].messages[0]["content"] == as_parts
+
+
+async def test_what_stands_for_a_request_or_an_answer_is_told_how_to_make_one():
+    client = create_in_process_client(generate=ScriptedModel())
+    answer = Answer("req_1", True)
+    with pytest.raises(PayloadError, match=r"expected an Answer, got dict: Answer\.from_dict makes one"):
+        await client.ask_with_answer(NO_TOOLS, "c-1", "req_1", answer.to_dict())
+    with pytest.raises(PayloadError, match=r"expected a Request, got dict: Request\.from_dict makes one"):
+        await client.run_with_answer(NO_TOOLS, [], {"id": "req_1"}, answer)
+    with pytest.raises(PayloadError, match="expected a Request or its id, got int"):
+        await client.ask_with_answer(NO_TOOLS, "c-1", 7, answer)
+    with pytest.raises(PayloadError, match="Image is not a JSON value: it goes under `parts`"):
+        RelayResult("k1", Image(b"x", "image/png"))
+
+
 async def test_two_different_results_for_one_call_are_an_error():
     """A11."""
     history = [
@@ -125,7 +163,7 @@ async def test_a_prompt_may_be_parts(prompt):
 
 
 @pytest.mark.parametrize(
-    "prompt", [7, b"hi", ["hi"], [{"text": "hi"}], {"type": "text", "text": "hi"}, [{"type": "text", "x": {1}}]]
+    "prompt", [7, b"hi", [["hi"]], [{"text": "hi"}], {"type": "text", "text": "hi"}, [{"type": "text", "x": {1}}]]
 )
 async def test_what_is_no_prompt_is_an_error_that_names_the_place(prompt):
     with pytest.raises(PayloadError, match="prompt"):

@@ -56,12 +56,15 @@ def native_history(history: Any, name: str = "history") -> Transcript | bytes | 
 def native_json(name: str, value: Any, kind: type[Request | Answer]) -> bytes:
     if not isinstance(value, kind):
         article = "an" if kind is Answer else "a"
-        raise PayloadError(f"{name}: expected {article} {kind.__name__}, got {type(value).__name__}", key=name)
+        hint = f": {kind.__name__}.from_dict makes one" if isinstance(value, Mapping) else ""
+        raise PayloadError(f"{name}: expected {article} {kind.__name__}, got {type(value).__name__}{hint}", key=name)
     return value.to_json()
 
 
 def named(pending: Any, answer: Any) -> bytes | None:
     """The request of a stored conversation; None for the one that the answer names, where its id is all there is."""
+    if not isinstance(pending, str | Request | Mapping):
+        raise PayloadError(f"pending: expected a Request or its id, got {type(pending).__name__}", key="pending")
     if not isinstance(pending, str):
         return native_json("pending", pending, Request)
     if isinstance(answer, Answer) and answer.id != pending:
@@ -74,15 +77,18 @@ def native_prompt(prompt: Any) -> str | None:
         return None
     if isinstance(prompt, str):
         return encode(clean(prompt))
+    if isinstance(prompt, Text | Image | File):
+        return encode([_part(prompt, "prompt")])
     if isinstance(prompt, Sequence) and not isinstance(prompt, bytes | bytearray):
         return encode([_part(part, f"prompt[{at}]") for at, part in enumerate(prompt)])
     raise PayloadError(f"prompt: expected text or a list of parts, got {type(prompt).__name__}", key="prompt")
 
 
 def _part(part: Any, key: str) -> dict[str, Any]:
+    part = Text(part) if isinstance(part, str) else part
     form = part.to_dict() if isinstance(part, Text | Image | File) else part
     if not isinstance(form, Mapping) or not isinstance(form.get("type"), str):
-        raise PayloadError(f"{key}: expected a Text, Image or File, or a dict with a type", key=key)
+        raise PayloadError(f"{key}: expected text, a Text, Image or File, or a dict with a type", key=key)
     copy: dict[str, Any] = plain(dict(form), key)
     return copy
 

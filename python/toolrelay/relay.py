@@ -18,13 +18,13 @@ from toolrelay._json import plain
 from toolrelay._text import clean
 from toolrelay._value import JsonValue, put, value
 from toolrelay.errors import PayloadError
+from toolrelay.parts import File, Image
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from datetime import datetime
     from typing import Self
 
-    from toolrelay.parts import File, Image
 
 Reason = Literal["declined", "cancelled", "expired"]
 
@@ -204,6 +204,10 @@ class RelayResult(JsonValue):
         parts: Sequence[Image | File | dict[str, Any]] | None = None,
     ) -> None:
         put(self, "id", _text(id, "id"))
+        if isinstance(output, Image | File):
+            raise PayloadError(
+                f"output: {type(output).__name__} is not a JSON value: it goes under `parts`", key="output"
+            )
         put(self, "output", plain(output, "output"))
         put(self, "is_error", _flag(is_error, "isError"))
         put(self, "parts", None if parts is None else _parts(parts, "parts"))

@@ -26,8 +26,8 @@ __all__ = [
     "WaitFor",
 ]
 
-Prompt: TypeAlias = str | Sequence[Text | Image | File | Mapping[str, Any]]
-"""Text, or a list of parts."""
+Prompt: TypeAlias = str | Text | Image | File | Sequence[str | Text | Image | File | Mapping[str, Any]]
+"""Text, a part, or a list of these and of content parts as dicts."""
 
 History: TypeAlias = Transcript | Sequence[Mapping[str, Any]] | Mapping[str, Any] | str | bytes
 """A transcript, messages, or JSON."""
