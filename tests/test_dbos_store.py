@@ -130,7 +130,7 @@ async def test_what_cannot_be_dispatched_is_not_written(tmp_path):
     """The tables of DBOS are not there."""
     store = DbosStore(f"sqlite:///{tmp_path}/agents.db")
     client, _ = client_for(store=store)
-    with pytest.raises(StoreUnavailable) as caught:
+    with pytest.raises(StoreSchemaError, match=r"agents.db> has no tables of DBOS: run `dbos migrate`") as caught:
         await client.submit("a secret", HARBOUR, id="c-1")
     assert "secret" not in str(caught.value.__cause__)
     assert "no such table: main.workflow_status" in str(caught.value.__cause__)
@@ -187,6 +187,16 @@ async def test_a_database_that_somebody_holds_is_locked(tmp_path, monkeypatch):
         with pytest.raises(StoreLocked):
             await client.submit("go", HARBOUR, id="c-2")
     await impatient.close()
+    await store.close()
+
+
+async def test_a_database_that_is_not_there_is_told_with_its_place_and_the_reason():
+    store = DbosStore("postgresql://somebody:secret@127.0.0.1:1/agents")
+    assert repr(store) == "<DbosStore postgresql://127.0.0.1:1/agents>"
+    client, _ = client_for(store=store)
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1/agents> cannot be used: .*refused") as caught:
+        await client.get("c-1")
+    assert "secret" not in str(caught.value)
     await store.close()
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy import event
-from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError
+from sqlalchemy.exc import ArgumentError, DBAPIError, IntegrityError, OperationalError
 
 from toolrelay.errors import (
     ConfigurationError,
@@ -119,6 +119,11 @@ class SqlStore:
         self._threads.shutdown()
         self._engine.dispose()
 
+    def __repr__(self) -> str:
+        url = self._engine.url
+        shown = sa.URL.create(url.get_backend_name(), host=url.host, port=url.port, database=url.database)
+        return f"<{type(self).__name__} {shown}>"
+
     def _beside(self, connection: sa.Connection, id: str, write: Write) -> None:
         """What else belongs into the transaction of a commit."""
         raise NotImplementedError
@@ -138,7 +143,7 @@ class SqlStore:
 
     def _read(self, work: Callable[[sa.Connection], T]) -> T:
         """One snapshot."""
-        with _typed():
+        with _typed(self):
             self._prepare()
             with self._engine.connect() as connection:
                 if self._engine.dialect.name == "postgresql":
@@ -148,7 +153,7 @@ class SqlStore:
                 return work(connection)
 
     def _write(self, work: Callable[[sa.Connection], None]) -> None:
-        with _typed():
+        with _typed(self):
             self._prepare()
             with self._engine.begin() as connection:
                 work(connection)
@@ -215,7 +220,7 @@ def _with_driver(url: str) -> sa.URL:
 
 
 @contextmanager
-def _typed() -> Iterator[None]:
+def _typed(store: SqlStore) -> Iterator[None]:
     """What the database says in the words of the library, where it has one for it."""
     try:
         yield
@@ -224,6 +229,9 @@ def _typed() -> Iterator[None]:
         for code, kind in _KINDS.items():
             if said.startswith(code):
                 raise kind(f"the database says {said}") from error
+        if isinstance(error, OperationalError):
+            reason = str(error.orig).partition("\n")[0]
+            raise StoreUnavailable(f"{store!r} cannot be used: {reason}") from error
         raise
 
 

@@ -112,6 +112,9 @@ class Sweeper:
         self._task: asyncio.Task[None] | None = None
         self._recovering: dict[str, asyncio.Task[None]] = {}
 
+    def __repr__(self) -> str:
+        return f"<Sweeper every {self._every:g} s, {len(self._recovering)} of {self._at_once} runs at work>"
+
     async def run(self) -> None:
         """Sweeps until it is cancelled."""
         try:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 try:
     from dbos import DBOS, DBOSClient, EnqueueOptions
+    from sqlalchemy.exc import DBAPIError
 
     from toolrelay._sql import SqlStore
 except ModuleNotFoundError as _error:
@@ -26,6 +27,7 @@ from toolrelay.errors import (
     LeaseLost,
     NothingToRecover,
     PendingError,
+    StoreSchemaError,
     ToolRelayError,
     TranscriptError,
 )
@@ -87,7 +89,12 @@ class DbosStore(SqlStore):
         }
         if delay is not None:
             options["delay_seconds"] = delay
-        self._dbos.enqueue_in_transaction(connection, options, id)
+        try:
+            self._dbos.enqueue_in_transaction(connection, options, id)
+        except DBAPIError as error:
+            if getattr(error.orig, "sqlstate", None) == _NO_TABLE or "no such table" in str(error.orig):
+                raise StoreSchemaError(f"{self!r} has no tables of DBOS: run `dbos migrate`") from error
+            raise
 
 
 async def _run(client: Client, toolkit: Toolkit, id: str) -> str:
@@ -118,3 +125,6 @@ async def _run(client: Client, toolkit: Toolkit, id: str) -> str:
 async def _expire(client: Client, id: str) -> bool:
     """Settles what expired; whether there was anything."""
     return await client._native.expire(Context(), id)
+
+
+_NO_TABLE = "42P01"
