@@ -4,6 +4,7 @@ import copy
 import inspect
 import pickle
 import threading
+from datetime import UTC, datetime
 
 import pytest
 from toolrelay import errors
@@ -35,6 +36,8 @@ SAMPLES = {
     "error_type": "rate_limit_error",
     "code": "rate_limited",
     "request_id": "req_9",
+    "worker": "host:7/1",
+    "lease_until": datetime(2030, 1, 1, tzinfo=UTC),
     "retryable": True,
     "retry_after": 1.5,
     "partial_text": "Hel",

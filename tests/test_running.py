@@ -7,7 +7,7 @@ import pytest
 from dict_store import DictStore
 from harbour import HARBOUR
 from scripted_model import call, client_for, says
-from toolrelay import PayloadError, SealKeys, StoreUnavailable, answer_output
+from toolrelay import ConversationBusy, PayloadError, SealKeys, StoreUnavailable, answer_output
 from toolrelay.conversations import RunningConversation, RunningPage
 from toolrelay.stores import Lease
 
@@ -45,6 +45,10 @@ async def test_a_worker_that_is_at_work_is_named_and_a_halt_is_not_listed(shared
     (running,) = (await client.running()).conversations
     assert (running.conversation, running.worker) == ("c-1", found.worker)
     assert running.worker is not None
+    with pytest.raises(ConversationBusy, match="is being worked on by") as busy:
+        await client.ask("and?", HARBOUR, id="c-1")
+    assert (busy.value.worker, busy.value.lease_until) == (running.worker, running.lease_until)
+    assert all(text in str(busy.value) for text in (running.worker, f"{running.lease_until:%Y-%m-%dT%H:%M:%S}"))
     assert datetime.now(UTC) - timedelta(seconds=60) < running.lease_until
     may.set()
     await asking

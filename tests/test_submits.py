@@ -21,7 +21,7 @@ from toolrelay import (
 
 async def test_a_submitted_prompt_is_durable_and_another_worker_goes_on(shared):
     client, unasked = shared.client()
-    assert await client.submit("go", HARBOUR, id="c-1") is None
+    assert await client.submit("go", HARBOUR, id="c-1") is True
     left = await client.get("c-1")
     assert (left.state, left.worker, [dict(message) for message in left.messages]) == (
         "running",
@@ -31,8 +31,9 @@ async def test_a_submitted_prompt_is_durable_and_another_worker_goes_on(shared):
     assert left.lease_until is not None
     with pytest.raises(ConversationBusy):
         await client.submit("and?", HARBOUR, id="c-1")
-    with pytest.raises(ConversationBusy):
+    with pytest.raises(ConversationBusy, match="was submitted and nobody has taken its run up yet") as busy:
         await client.ask("and?", HARBOUR, id="c-1")
+    assert (busy.value.worker, busy.value.lease_until) == (None, left.lease_until)
 
     worker, model = shared.client("hello")
     taken = await asyncio.gather(*(worker.recover(HARBOUR, "c-1") for _ in range(4)), return_exceptions=True)
@@ -48,22 +49,24 @@ async def test_a_submitted_answer_is_settled_and_its_tool_runs_once_in_the_worke
     client, unasked = shared.client()
     RAN.clear()
 
-    await client.submit_answer(HARBOUR, "c-1", relay, answer_output(relay.id, "4 m"))
+    assert await client.submit_answer(HARBOUR, "c-1", relay, answer_output(relay.id, "4 m")) is False
     waiting = await client.get("c-1")
     assert (waiting.state, waiting.suspensions) == ("pending", (approval,))
     answer = answer_output(approval.id, "yes")
-    await client.submit_answer(HARBOUR, "c-1", approval.id, answer)
+    assert await client.submit_answer(HARBOUR, "c-1", approval.id, answer) is True
     assert ((await client.get("c-1")).state, RAN, unasked.requests) == ("running", [], [])
     with pytest.raises(AnswerInProgress) as twice:
         await client.submit_answer(HARBOUR, "c-1", approval.id, answer)
     assert (twice.value.conversation, twice.value.request_id) == ("c-1", approval.id)
+    assert (twice.value.worker, twice.value.lease_until) == (None, (await client.get("c-1")).lease_until)
+    assert "nobody has taken its run up yet" in str(twice.value)
     with pytest.raises(AlreadyAnswered):
         await client.submit_answer(HARBOUR, "c-1", approval.id, answer_output(approval.id, "no"))
 
     worker, model = shared.client("picked up")
     done = await worker.ask(None, HARBOUR, id="c-1")
     assert (done.text, RAN, model.results[1]) == ("picked up", ["pay after True"], "4 m")
-    await client.submit_answer(HARBOUR, "c-1", approval.id, answer)
+    assert await client.submit_answer(HARBOUR, "c-1", approval.id, answer) is False
     again = await client.ask_with_answer(HARBOUR, "c-1", approval.id, answer)
     assert (again.text, len(model.requests), unasked.requests) == ("picked up", 1, [])
 

@@ -63,7 +63,7 @@ class Client(Life, OneCall):
     ) -> RunResult:
         """Runs from a prompt to the end or a halt; without a prompt it goes on from a settled transcript.
 
-        `prompt` is text or a list of parts: `Text`, `Image`, `File`, or OpenAI content parts as dicts. `history` is a
+        `prompt` is text, an `Image`, a `File`, or a list of these and of OpenAI content parts as dicts. `history` is a
         `Transcript`, a list of message dicts in the OpenAI or Anthropic shape, or JSON; it is never changed. One that
         waits for answers is a `PendingError`, or with `on_pending="supersede"` its calls are settled as superseded
         (contract 6.14). `on_event`, sync or async, is called on the loop with each `Event`; replies are streamed then.
@@ -124,27 +124,27 @@ class Client(Life, OneCall):
 
     async def submit(
         self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error"
-    ) -> None:
+    ) -> bool:
         """`ask` without the run: the prompt is checked and durable, no model is called, and another worker goes on.
 
         `recover`, `ask(None, ...)` or, once the client's `lease` is over, a sweep takes the run up; of several exactly
-        one does. Until then the conversation is `running`.
+        one does. Until then the conversation is `running`. True: there is a run to take up.
         """
         prompted = native_prompt(prompt), supersedes(on_pending)
-        await of(id, self._native.submit(native_tools(toolkit), copy_context(), native_id(id), *prompted))
+        return await of(id, self._native.submit(native_tools(toolkit), copy_context(), native_id(id), *prompted))
 
     async def submit_answer(
         self, toolkit: Toolkit, id: str, pending: Request | str, answer: Answer, missing: Missing = "error"
-    ) -> None:
+    ) -> bool:
         """`ask_with_answer` without the run: the answer is checked, settled and durable, and another worker goes on.
 
-        Errors are those of `ask_with_answer`; the same answer again is fine once its run has ended. Where calls still
-        wait for other answers there is nothing to go on with yet.
+        Whether there is a run to take up: there is none where calls still wait for other answers, or where the same
+        answer was given before and its run has ended. Errors are those of `ask_with_answer`.
         """
         request, wait = named(pending, answer), waits(missing)
         given = native_json("answer", answer, Answer)
         try:
-            await of(
+            return await of(
                 id,
                 self._native.submit_answer(native_tools(toolkit), copy_context(), native_id(id), request, given, wait),
             )
@@ -246,15 +246,15 @@ class Client(Life, OneCall):
         """`ask_with_answer` for a program without an event loop."""
         return run_here(self.ask_with_answer(toolkit, id, pending, answer, missing))
 
-    def submit_sync(self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error") -> None:
+    def submit_sync(self, prompt: Prompt | None, toolkit: Toolkit, *, id: str, on_pending: OnPending = "error") -> bool:
         """`submit` for a program without an event loop."""
-        run_here(self.submit(prompt, toolkit, id=id, on_pending=on_pending))
+        return run_here(self.submit(prompt, toolkit, id=id, on_pending=on_pending))
 
     def submit_answer_sync(
         self, toolkit: Toolkit, id: str, pending: Request | str, answer: Answer, missing: Missing = "error"
-    ) -> None:
+    ) -> bool:
         """`submit_answer` for a program without an event loop."""
-        run_here(self.submit_answer(toolkit, id, pending, answer, missing))
+        return run_here(self.submit_answer(toolkit, id, pending, answer, missing))
 
     def run_with_sealed_sync(
         self,

@@ -9,11 +9,17 @@ from typing import TYPE_CHECKING
 from toolrelay.errors.base import ToolRelayError
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from toolrelay.errors.base import Messages
 
 
 class StoreError(ToolRelayError):
-    """A stored conversation could not be used. `conversation` is its id."""
+    """A stored conversation could not be used. `conversation` is its id.
+
+    Where a run has it, `worker` is who works on it, and `lease_until` the end of the lease unless that is renewed;
+    without a worker it was submitted and nobody has taken it up.
+    """
 
     def __init__(
         self,
@@ -22,10 +28,14 @@ class StoreError(ToolRelayError):
         transcript: Messages | None = None,
         conversation: str | None = None,
         request_id: str | None = None,
+        worker: str | None = None,
+        lease_until: datetime | None = None,
     ) -> None:
         super().__init__(message, transcript=transcript)
         self.conversation = conversation
         self.request_id = request_id
+        self.worker = worker
+        self.lease_until = lease_until
 
 
 class ConversationNotFound(StoreError):
@@ -33,7 +43,7 @@ class ConversationNotFound(StoreError):
 
 
 class ConversationBusy(StoreError):
-    """Another run has the conversation (contract 7.2, 7.9)."""
+    """Another run has the conversation (contract 7.2, 7.9): that of `worker`, where it is known."""
 
 
 class ConversationExists(StoreError):
@@ -57,7 +67,10 @@ class StoreConflict(StoreError):
 
 
 class LeaseLost(StoreError):
-    """The run was slower than its lease and another one took the conversation over (contract 7.2)."""
+    """The run has its conversation no more, and the text says why.
+
+    It was slower than its lease and another one took over (contract 7.2), or somebody cancelled or deleted it.
+    """
 
 
 class StoreUnavailable(StoreError):

@@ -88,8 +88,7 @@ impl Request {
     /// The same request, expiring at this time if it has none of its own; one that no calendar holds is none.
     #[must_use]
     pub(crate) fn expiring(self, at_ms: Option<i64>) -> Self {
-        let at = || Some(jiff::Timestamp::from_millisecond(at_ms?).ok()?.to_string());
-        Self { expires_at: self.expires_at.or_else(at), ..self }
+        Self { expires_at: self.expires_at.or_else(|| rfc3339(at_ms?)), ..self }
     }
 
     /// The same request without NUL characters, for the transcript (contract 9.5).
@@ -127,6 +126,11 @@ impl Request {
     pub fn data_keys(&self) -> Vec<String> {
         keys_of(self.data.as_ref().map_or("", Json::get))
     }
+}
+
+/// A time in unix milliseconds as RFC 3339 has it; none for one outside its years.
+pub fn rfc3339(at_ms: i64) -> Option<String> {
+    Some(jiff::Timestamp::from_millisecond(at_ms).ok()?.to_string())
 }
 
 /// The keys of an object, sorted; none for anything else.

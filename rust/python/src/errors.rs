@@ -14,10 +14,11 @@ use toolrelay_core::wire::failure::{FailureKind, ProviderFailure};
 use toolrelay_runtime::client::{Report, RunError};
 use toolrelay_runtime::conversation::ConversationError;
 use toolrelay_runtime::seal::SealError;
-use toolrelay_runtime::store::StoreError;
+use toolrelay_runtime::store::{Lease, StoreError};
 use toolrelay_runtime::toolkit::ToolkitError;
 use toolrelay_runtime::translate::TranslateError;
 
+use crate::conversation::instant;
 use crate::convert;
 use crate::transcript::PyTranscript;
 
@@ -189,14 +190,22 @@ fn resume_error(py: Python<'_>, error: &ResumeError) -> PyErr {
 fn conversation_error(py: Python<'_>, error: &ConversationError, raised: Option<PyErr>) -> PyErr {
     let text = error.to_string();
     let about = |class: &str, request: &str| with(py, class, &text, &[("request_id", object(py, request))]);
+    let worker = |lease: &Lease| object(py, Some(lease.owner.as_str()).filter(|owner| !owner.is_empty()));
+    let until = |lease: &Lease| instant(py, lease.until_ms).ok().map(Bound::unbind);
     match error {
-        ConversationError::Busy { .. } => raise(py, "ConversationBusy", &text),
+        ConversationError::Busy { lease: None, .. } => raise(py, "ConversationBusy", &text),
+        ConversationError::Busy { lease: Some(lease), .. } => {
+            with(py, "ConversationBusy", &text, &[("worker", worker(lease)), ("lease_until", until(lease))])
+        }
         ConversationError::NotFound { .. } => raise(py, "ConversationNotFound", &text),
         ConversationError::Entropy { .. } => raise(py, "ToolRelayError", &text),
         ConversationError::Exists { .. } => raise(py, "ConversationExists", &text),
         ConversationError::NothingToRecover { .. } => raise(py, "NothingToRecover", &text),
         ConversationError::LeaseLost { .. } => raise(py, "LeaseLost", &text),
-        ConversationError::AnswerInProgress { request } => about("AnswerInProgress", request),
+        ConversationError::AnswerInProgress { request, lease } => {
+            let request = ("request_id", object(py, request));
+            with(py, "AnswerInProgress", &text, &[request, ("worker", worker(lease)), ("lease_until", until(lease))])
+        }
         ConversationError::AlreadyAnswered { request } => about("AlreadyAnswered", request),
         ConversationError::Start(start) => start_error(py, start),
         ConversationError::Resume(resume) => resume_error(py, resume),

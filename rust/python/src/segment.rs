@@ -86,7 +86,7 @@ impl<'py> IntoPyObject<'py> for Ended {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         let report = self.outcome.map_err(|error| errors::run_error(py, &error, self.objects.take_store_failure()))?;
-        warn(py, &report)?;
+        warn(py, &report, self.objects.conversation.as_deref())?;
         if let Outcome::Failed(failure) = &report.outcome {
             let cause = self.objects.take_failure();
             return Err(errors::failure(py, failure, &report, cause));
@@ -96,13 +96,16 @@ impl<'py> IntoPyObject<'py> for Ended {
 }
 
 /// What mending the history changed, told through Python's logging.
-fn warn(py: Python<'_>, report: &Report) -> PyResult<()> {
+fn warn(py: Python<'_>, report: &Report, conversation: Option<&str>) -> PyResult<()> {
     if report.warnings.is_empty() {
         return Ok(());
     }
     let logger = py.import("logging")?.call_method1("getLogger", ("toolrelay.history",))?;
     for warning in &report.warnings {
-        logger.call_method1("warning", ("%s", warning.to_string()))?;
+        match conversation {
+            Some(id) => logger.call_method1("warning", ("conversation %r: %s", id, warning.to_string()))?,
+            None => logger.call_method1("warning", ("%s", warning.to_string()))?,
+        };
     }
     Ok(())
 }

@@ -21,7 +21,7 @@ use toolrelay_core::tool::Tools;
 use toolrelay_core::transcript::Transcript;
 use toolrelay_core::wire::WireError;
 
-use crate::conversation::{Answered, Claimed, ConversationError, Conversations, Held, outstanding};
+use crate::conversation::{Answered, Claimed, ConversationError, Conversations, outstanding};
 use crate::drive::{Log, NoLog, Surroundings, drive, now_ms};
 use crate::host::Host;
 use crate::model::Model;
@@ -233,13 +233,15 @@ impl Client {
     }
 
     /// Makes a prompt or an answer durable, after all checks, and leaves the run to another worker: to the next one that goes
-    /// on with the conversation, or to a sweep when the lease is over.
-    pub async fn submit(&self, id: &str, start: &Start, tools: &Toolkit) -> Result<(), RunError> {
+    /// on with the conversation, or to a sweep when the lease is over. Whether there is a run to go on with: none where this
+    /// answer's is over, or where calls wait for other answers.
+    pub async fn submit(&self, id: &str, start: &Start, tools: &Toolkit) -> Result<bool, RunError> {
         let config = RunConfig { max_turns: self.max_turns, inline: false, events: false, seed: seed()? };
         let tools = Expiring { toolkit: tools, expires_after: self.expires_after };
         match claim(&self.conversations.for_others(), id, start, &config, &tools).await? {
-            Answered::Claimed(_) | Answered::Before { .. } => Ok(()),
-            Answered::Left(_) => Err(ConversationError::Busy { id: id.to_owned(), until_ms: None }.into()),
+            Answered::Claimed(claimed) => Ok(claimed.run.outcome().is_none()),
+            Answered::Before { .. } => Ok(false),
+            Answered::Left(_) => Err(ConversationError::Busy { id: id.to_owned(), lease: None }.into()),
         }
     }
 }
@@ -294,7 +296,13 @@ fn named_by(answer: &Answer, history: &Transcript) -> Result<Request, ResumeErro
 /// Drives the run of a claimed conversation to its end.
 async fn work(claimed: Claimed, around: &Surroundings<'_>) -> Result<Report, RunError> {
     let Claimed { run, warnings, mut held } = claimed;
-    finish(run, warnings, around, &mut held).await.map_err(|error| lease_lost(error, &held))
+    match finish(run, warnings, around, &mut held).await {
+        // A write of ours that met another version.
+        Err(RunError::Store { error: StoreError::Conflict { .. }, .. }) => {
+            Err(ConversationError::LeaseLost { id: held.id().to_string(), how: held.loss().await }.into())
+        }
+        ended => ended,
+    }
 }
 
 async fn finish(
@@ -311,14 +319,6 @@ async fn finish(
             Err(RunError::Store { error, transcript: run.into_transcript() })
         }
     }
-}
-
-/// A write of ours that meets another version: somebody took the conversation over.
-fn lease_lost(error: RunError, held: &Held) -> RunError {
-    if matches!(error, RunError::Store { error: StoreError::Conflict { .. }, .. }) {
-        return ConversationError::LeaseLost { id: held.id().to_string() }.into();
-    }
-    error
 }
 
 fn seed() -> Result<[u8; 32], RunError> {

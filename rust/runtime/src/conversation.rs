@@ -28,7 +28,7 @@ use crate::drive::now_ms;
 use crate::store::{Conversation, ConversationId, Lease, State, Store};
 
 pub use answering::Answered;
-pub use error::ConversationError;
+pub use error::{ConversationError, Loss};
 pub use held::Held;
 pub use recovery::{Page, Waiting};
 pub use replay::Replay;
@@ -116,7 +116,7 @@ impl Conversations {
                 return Ok(claimed);
             }
         }
-        Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+        Err(ConversationError::Busy { id: id.to_string(), lease: None })
     }
 
     /// Claims what a dead worker left; `None` when somebody else was faster.
@@ -168,14 +168,14 @@ fn unborn() -> Conversation {
 fn check_free(id: &ConversationId, stored: &Conversation) -> Result<(), ConversationError> {
     match lease_left(stored) {
         None => Ok(()),
-        Some(until_ms) => Err(ConversationError::Busy { id: id.to_string(), until_ms: Some(until_ms) }),
+        Some(lease) => Err(ConversationError::Busy { id: id.to_string(), lease: Some(lease.clone()) }),
     }
 }
 
-/// Until when somebody's lease holds, if one does.
-fn lease_left(stored: &Conversation) -> Option<i64> {
+/// The lease that holds, if one does.
+fn lease_left(stored: &Conversation) -> Option<&Lease> {
     let lease = stored.lease.as_ref().filter(|_| stored.state == State::Running)?;
-    (lease.until_ms > now_ms()).then_some(lease.until_ms)
+    (lease.until_ms > now_ms()).then_some(lease)
 }
 
 /// How often a lost compare-and-set is decided anew before the conversation counts as busy.

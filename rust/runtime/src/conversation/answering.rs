@@ -95,7 +95,7 @@ impl Conversations {
                 return Ok(Answered::Claimed(Box::new(claimed)));
             }
         }
-        Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+        Err(ConversationError::Busy { id: id.to_string(), lease: None })
     }
 
     /// A request of a loaded conversation.
@@ -143,8 +143,8 @@ fn go_on(
     config: &RunConfig,
     tools: &dyn Tools,
 ) -> Result<(Run, Vec<Warning>), ConversationError> {
-    if lease_left(stored).is_some() {
-        return Err(ConversationError::AnswerInProgress { request: row.id.clone() });
+    if let Some(lease) = lease_left(stored) {
+        return Err(ConversationError::AnswerInProgress { request: row.id.clone(), lease: lease.clone() });
     }
     let gone_on = || ConversationError::AlreadyAnswered { request: row.id.clone() };
     let transcript = stored::transcript(stored)?;

@@ -23,7 +23,7 @@ impl Conversations {
                 Err(error) => return Err(error.into()),
             }
         }
-        Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+        Err(ConversationError::Busy { id: id.to_string(), lease: None })
     }
 
     /// Copies a conversation to a new id. What it waits for is asked under ids of its own (contract 1.5); a

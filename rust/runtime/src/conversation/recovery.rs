@@ -47,7 +47,7 @@ impl Conversations {
                 return Ok(claimed);
             }
         }
-        Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+        Err(ConversationError::Busy { id: id.to_string(), lease: None })
     }
 
     /// The conversations whose worker's lease is over, that for the longest time first.

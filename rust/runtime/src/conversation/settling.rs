@@ -31,7 +31,7 @@ impl Conversations {
                 return Ok(true);
             }
         }
-        Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+        Err(ConversationError::Busy { id: id.to_string(), lease: None })
     }
 
     /// Calls a conversation off: calls that wait are cancelled, and those that run are interrupted. Whoever works on it
@@ -56,7 +56,7 @@ impl Conversations {
                 return Ok(Known::of(&after)?);
             }
         }
-        Err(ConversationError::Busy { id: id.to_string(), until_ms: None })
+        Err(ConversationError::Busy { id: id.to_string(), lease: None })
     }
 
     /// Writes in an epoch of its own what settles calls; whether nobody was faster.

@@ -95,8 +95,9 @@ async fn the_same_answer_while_it_is_worked_on_is_in_progress() {
         while world.model_calls() < 2 {
             sleep(Duration::from_millis(1)).await;
         }
-        let in_progress = ConversationError::AnswerInProgress { request: pending.id.to_string() };
-        assert_eq!(refusal(world.answer(pending, &answer).await), in_progress);
+        let told = refusal(world.answer(pending, &answer).await);
+        let lease = world.stored().await.lease.unwrap();
+        assert_eq!(told, ConversationError::AnswerInProgress { request: pending.id.to_string(), lease });
         let other = results(&pending.id, &[("a", "something else")]);
         assert_eq!(refusal(world.answer(pending, &other).await), already(&pending.id));
         world.stage.model.add_permits(1);
@@ -124,8 +125,9 @@ async fn an_answer_that_another_worker_takes_between_two_reads_is_told_what_came
                 sleep(Duration::from_millis(1)).await;
             }
         });
-        let in_progress = ConversationError::AnswerInProgress { request: approval.id.to_string() };
-        assert_eq!(refusal(world.answer(approval, &yes(approval)).await), in_progress);
+        let told = refusal(world.answer(approval, &yes(approval)).await);
+        let lease = world.stored().await.lease.unwrap();
+        assert_eq!(told, ConversationError::AnswerInProgress { request: approval.id.to_string(), lease });
 
         world.stage.model.add_permits(1);
         let ended = world.clone();

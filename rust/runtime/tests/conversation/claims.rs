@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use toolrelay_core::run::io::Outcome;
 use toolrelay_core::tool;
 use toolrelay_runtime::client::RunError;
-use toolrelay_runtime::conversation::ConversationError;
+use toolrelay_runtime::conversation::{ConversationError, Loss};
 use toolrelay_runtime::store::State;
 
 use crate::world::{Ended, ID, World, calls, play, results, says};
@@ -106,7 +106,7 @@ async fn a_long_model_call_keeps_its_lease() {
     for _ in 0..20 {
         sleep(Duration::from_millis(20)).await;
         let other = world.ask("me too").await;
-        assert!(matches!(refusal(&other), Some(ConversationError::Busy { until_ms: Some(_), .. })), "{other:?}");
+        assert!(matches!(refusal(&other), Some(ConversationError::Busy { lease: Some(_), .. })), "{other:?}");
     }
     world.stage.model.add_permits(1);
     let report = working.await.unwrap().unwrap();
@@ -142,7 +142,7 @@ async fn a_worker_that_lost_its_lease_writes_nothing_more_and_stops_its_tools() 
         let stored = world.stored().await;
 
         let lost = timeout(Duration::from_secs(5), first).await.unwrap().unwrap();
-        assert_eq!(refusal(&lost), Some(&ConversationError::LeaseLost { id: ID.into() }));
+        assert_eq!(refusal(&lost), Some(&ConversationError::LeaseLost { id: ID.into(), how: Loss::TakenOver }));
         assert_eq!(world.stored().await, stored, "the loser wrote");
         assert_eq!(world.stage.slow.available_permits(), 0);
         assert_eq!(world.model_calls(), 2);

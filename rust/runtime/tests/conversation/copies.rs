@@ -11,7 +11,7 @@ use toolrelay_core::resume::{Missing, ResumeError};
 use toolrelay_core::run::io::Outcome;
 use toolrelay_core::transcript::Transcript;
 use toolrelay_runtime::client::RunError;
-use toolrelay_runtime::conversation::ConversationError;
+use toolrelay_runtime::conversation::{ConversationError, Loss};
 use toolrelay_runtime::store::{Order, State};
 
 use crate::world::{Ended, ID, World, calls, play, results, says, yes};
@@ -48,7 +48,10 @@ async fn a_deleted_conversation_begins_anew_and_whoever_worked_on_it_has_lost_it
         }
         assert_ne!(world.stored().await.version, before);
         world.stage.slow.add_permits(2);
-        assert_eq!(refused(working.await.unwrap()), ConversationError::LeaseLost { id: ID.into() });
+        assert_eq!(
+            refused(working.await.unwrap()),
+            ConversationError::LeaseLost { id: ID.into(), how: Loss::TakenOver }
+        );
         let report = again.await.unwrap().unwrap();
         assert_eq!(play(&report.transcript), ["user: go again", "model: a=slow", "a: at last", "model: hello again"]);
     }
@@ -94,7 +97,7 @@ async fn what_somebody_works_on_is_not_copied_and_what_a_dead_worker_left_is_int
         sleep(Duration::from_millis(1)).await;
     }
     let busy = world.conversations().fork(ID, "c-2").await.unwrap_err();
-    assert!(matches!(busy, ConversationError::Busy { until_ms: Some(_), .. }), "{busy:?}");
+    assert!(matches!(busy, ConversationError::Busy { lease: Some(_), .. }), "{busy:?}");
     working.abort();
     assert!(working.await.unwrap_err().is_cancelled());
     world.store.leases_are_over(true);

@@ -10,7 +10,7 @@ use toolrelay_core::resume::ResumeError;
 use toolrelay_core::run::StartError;
 use toolrelay_core::run::io::Outcome;
 use toolrelay_runtime::client::RunError;
-use toolrelay_runtime::conversation::ConversationError;
+use toolrelay_runtime::conversation::{ConversationError, Loss};
 use toolrelay_runtime::store::{ConversationId, State};
 
 use crate::world::{Ended, ID, PAST, World, calls, play, results, says, yes};
@@ -161,7 +161,7 @@ async fn a_running_conversation_that_is_called_off_is_lost_to_its_worker() {
 
         world.stage.slow.add_permits(1);
         let lost = refused(working.await.unwrap());
-        assert_eq!(lost, ConversationError::LeaseLost { id: ID.into() });
+        assert_eq!(lost, ConversationError::LeaseLost { id: ID.into(), how: Loss::Cancelled });
         assert_eq!(world.conversations().get(ID).await.unwrap().unwrap(), known, "it wrote nothing more");
         assert_eq!(world.ask("something else").await.unwrap().text, "what now?");
     }
@@ -187,7 +187,7 @@ async fn only_what_a_dead_worker_left_is_recovered() {
             sleep(Duration::from_millis(1)).await;
         }
         let alive = refused(world.recover().await);
-        assert!(matches!(alive, ConversationError::Busy { until_ms: Some(_), .. }), "{alive:?}");
+        assert!(matches!(alive, ConversationError::Busy { lease: Some(_), .. }), "{alive:?}");
         assert_eq!(world.conversations().abandoned(None, 5).await.unwrap().entries, []);
         working.abort();
         assert!(working.await.unwrap_err().is_cancelled());

@@ -7,7 +7,7 @@ use toolrelay_runtime::store::State;
 
 use crate::world::{World, calls, play, results, says, yes};
 
-fn error(ended: Result<(), RunError>) -> ConversationError {
+fn error<T: std::fmt::Debug>(ended: Result<T, RunError>) -> ConversationError {
     match ended {
         Err(RunError::Conversation(error)) => error,
         other => panic!("{other:?}"),
@@ -43,7 +43,7 @@ async fn of_workers_that_take_up_one_prompt_one_works() {
 async fn until_it_is_taken_up_a_prompt_keeps_others_out() {
     for world in World::each(&[says("hello")]) {
         world.submit("hi").await.unwrap();
-        assert!(matches!(error(world.submit("and?").await), ConversationError::Busy { until_ms: Some(_), .. }));
+        assert!(matches!(error(world.submit("and?").await), ConversationError::Busy { lease: Some(_), .. }));
         assert!(matches!(error(world.ask("and?").await.map(drop)), ConversationError::Busy { .. }));
     }
 }
@@ -54,7 +54,7 @@ async fn a_submitted_answer_is_settled_and_the_model_is_called_by_whoever_takes_
         let halted = world.ask("go").await.unwrap();
         let pending = &halted.suspensions[0];
         let answer = results(&pending.id, &[("a", "clicked"), ("b", "typed")]);
-        world.submit_answer(pending, &answer).await.unwrap();
+        assert!(world.submit_answer(pending, &answer).await.unwrap(), "there is a run to take up");
         assert_eq!(world.model_calls(), 1);
         assert!(matches!(
             error(world.submit_answer(pending, &answer).await),
@@ -65,7 +65,7 @@ async fn a_submitted_answer_is_settled_and_the_model_is_called_by_whoever_takes_
 
         let report = world.go_on().await.unwrap();
         assert_eq!(play(&report.transcript)[2..], ["a: clicked", "b: typed", "model: picked up"]);
-        world.submit_answer(pending, &answer).await.unwrap();
+        assert!(!world.submit_answer(pending, &answer).await.unwrap(), "its run is over");
         assert_eq!((world.model_calls(), world.stored().await.state), (2, State::Idle));
     }
 }

@@ -171,12 +171,12 @@ impl World {
         client.run(place, start, &host, &self.toolkit, stop).await
     }
 
-    pub(crate) async fn submit(&self, prompt: &str) -> Result<(), RunError> {
+    pub(crate) async fn submit(&self, prompt: &str) -> Result<bool, RunError> {
         let start = Start::Prompt { prompt: Some(Message::user(prompt)), on_pending: OnPending::Refuse };
         self.client().submit(ID, &start, &self.toolkit).await
     }
 
-    pub(crate) async fn submit_answer(&self, pending: &Request, answer: &Answer) -> Result<(), RunError> {
+    pub(crate) async fn submit_answer(&self, pending: &Request, answer: &Answer) -> Result<bool, RunError> {
         let (pending, answer) = (pending.clone(), answer.clone());
         self.client().submit(ID, &Start::Answer { pending, answer, missing: Missing::Error }, &self.toolkit).await
     }

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use tokio::time::sleep;
 
-use crate::conversation::Held;
-use crate::store::{Conversation, StoreError, Write};
+use crate::conversation::{Held, Loss};
+use crate::store::{Conversation, State, StoreError, Write};
 
 impl Held {
     /// Applies a write against the version that is held; trouble that may pass is given time. One
@@ -66,6 +66,19 @@ impl Held {
                 self.doubt = Some(write).filter(|_| may_pass(&error));
                 Err(error)
             }
+        }
+    }
+
+    /// How the conversation was lost, as far as the store tells: who calls one off leaves it idle with a single write, in an
+    /// epoch of its own.
+    pub(crate) async fn loss(&self) -> Loss {
+        match self.store.load(&self.id).await {
+            Ok(None) => Loss::Deleted,
+            Ok(Some(found)) => {
+                let is_next = (found.version, found.epoch) == (self.version + 1, self.epoch + 1);
+                if is_next && found.state == State::Idle { Loss::Cancelled } else { Loss::TakenOver }
+            }
+            Err(_) => Loss::TakenOver,
         }
     }
 
