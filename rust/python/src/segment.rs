@@ -29,6 +29,8 @@ pub(crate) struct Segment {
 struct Ended {
     outcome: Result<Arc<Report>, Arc<RunError>>,
     objects: Arc<Objects>,
+    /// The stored conversation's id, if it is one's run.
+    conversation: Option<String>,
 }
 
 impl Segment {
@@ -36,11 +38,15 @@ impl Segment {
         let port = Arc::clone(&host.port);
         let feed = is_watched.then(|| Feed::new(Arc::clone(&port)));
         let watcher = feed.clone().map(|feed| Arc::new(feed) as Arc<dyn Watcher>);
+        let conversation = match &place {
+            Place::Conversation(id) | Place::InTurn(id) => Some(id.clone()),
+            Place::History(_) | Place::Once { .. } => None,
+        };
         let run = Underway::begin(port, feed.as_ref(), |stop| async move {
             let outcome = client.run_watched(place, start, &host, &host.toolkit, stop, watcher).await;
             drop(client);
             let PyHost { objects, .. } = host;
-            Ended { outcome: outcome.map(Arc::new).map_err(Arc::new), objects }
+            Ended { outcome: outcome.map(Arc::new).map_err(Arc::new), objects, conversation }
         });
         Self { feed, run }
     }
@@ -86,7 +92,7 @@ impl<'py> IntoPyObject<'py> for Ended {
 
     fn into_pyobject(self, py: Python<'py>) -> PyResult<Self::Output> {
         let report = self.outcome.map_err(|error| errors::run_error(py, &error, self.objects.take_store_failure()))?;
-        warn(py, &report, self.objects.conversation.as_deref())?;
+        warn(py, &report, self.conversation.as_deref())?;
         if let Outcome::Failed(failure) = &report.outcome {
             let cause = self.objects.take_failure();
             return Err(errors::failure(py, failure, &report, cause));
