@@ -235,7 +235,7 @@ async def test_ten_megabytes_of_text_are_an_output_like_any_other():
         ({"max_turns": 0}, "max_turns must be a whole number from 1 on, not 0"),
         ({"max_turns": True}, "max_turns must be a whole number from 1 on, not True"),
         ({"timeout": 0}, "timeout must be a positive number of seconds, not 0"),
-        ({"timeout": float("nan")}, "timeout must be a positive number of seconds, not NaN"),
+        ({"timeout": float("nan")}, "timeout must be a positive number of seconds, not nan"),
         ({"timeout": "soon"}, "timeout must be a positive number of seconds, not 'soon'"),
         ({"lease": -1}, "lease must be a positive number of seconds, not -1"),
         ({"store": "here"}, "store must have the methods of toolrelay.stores.Store"),
