@@ -204,7 +204,7 @@ def test_a_worker_that_dies_in_a_tool_leaves_its_finished_turns_and_no_tool_runs
     assert dying.process.returncode == 9
     time.sleep(0.6)
 
-    warning = "the call k2 of crash had no result; it is marked as interrupted"
+    warning = "conversation 'c-1': the call k2 of crash had no result; it is marked as interrupted"
     told = start(**task, do="ask", prompt="go on").go().told(warning)
 
     assert told["text"] == "recovered"
