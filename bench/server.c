@@ -1,19 +1,15 @@
 /* The model server of the benchmarks: Chat Completions over HTTP/1.1 with keep-alive, one thread, epoll.
- *
  * It owns the replies and the latency. It parses no JSON: the first segment of the path names the scenario, and the last
  * "role" and "tool_call_id" of the body say how far the conversation is.
  *
  *   server LATENCY_MS [RECORD]
- *
  * Prints its port and serves until it is killed or its parent dies. With RECORD every request is appended to that file as
  * a 32-bit length and the raw bytes, so that a floor can send exactly what a client sent.
- *
  *   /tool/...   a call of `add`, then a text
  *   /relay/...  a call of `read_file`, then a text
  *   /long/...   200 calls of `step` with 1 KB of arguments, then a text
  *
  * And streamed, each event in a chunk and a write of its own:
- *
  *   /chunks/... a text in 500 pieces
  *   /pieces/... a call of `keep` with 800 KB of arguments in 40,000 pieces, then a text
  *   /event/...  a text of 5 MB in one piece

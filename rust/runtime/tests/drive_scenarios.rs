@@ -1,7 +1,5 @@
-//! Plays every dialogue of `tests/scenarios/*.json` through the driver: a real client, over HTTP
-//! to a scripted model server, in each style, with plain replies and with streamed ones, which must
-//! come to the same. Between two segments the transcript goes through its
-//! JSON, as it would from one process to another.
+//! Plays every dialogue of `tests/scenarios/*.json` through the driver: a real client, over HTTP to a scripted model server, in each
+//! style, plain and streamed, to one end. Between two segments the transcript goes through its JSON, as between processes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a failed test may panic")]
 #![allow(dead_code, reason = "the fixture language has words that only other drivers read")]
 
