@@ -165,6 +165,9 @@ async def test_what_is_exported_is_a_history_and_can_be_put_into_another_store(s
     assert (await elsewhere.restore("c-2", [{"role": "user", "content": "hi"}])).state == "idle"
     with pytest.raises(PayloadError, match="messages: expected a history"):
         await elsewhere.restore("c-3", None)
+    with pytest.raises(PayloadError, match="messages: expected a Transcript") as told:
+        await elsewhere.restore("c-3", 5)
+    assert told.value.key == "messages"
 
 
 @define_tool

@@ -131,7 +131,7 @@ class Life:
 
         An id that is there already is `ConversationExists`.
         """
-        history = native_history(messages)
+        history = native_history(messages, "messages")
         if history is None:
             raise PayloadError("messages: expected a history, got None", key="messages")
         return await of(id, self._native.restore(copy_context(), native_id(id), history))
