@@ -61,18 +61,8 @@ _OF_ANY = frozenset(
 )
 _OF_NO_OBJECT = frozenset(
     (
-        *(
-            "type",
-            "required",
-            "minProperties",
-            "maxProperties",
-            "allOf",
-            "anyOf",
-            "oneOf",
-            "enum",
-            "examples",
-            "example",
-        ),
+        *("type", "required", "minProperties", "maxProperties", "allOf", "anyOf", "oneOf"),
+        *("enum", "examples", "example"),
         *("title", "description", "deprecated", "readOnly", "writeOnly", "nullable"),
         *("$schema", "$id", "$ref", "$anchor", "$dynamicRef", "$dynamicAnchor", "$comment", "$vocabulary"),
     )
